@@ -55,7 +55,7 @@ struct CommitSchedule {
     /// When sectors of destroyed photos are overwritten next; nil while none can be.
     private var overwriteAt: Int64?
     /// When the space's claim is checked next.
-    private var lookAt = Int64.max
+    private var claimCheckAt = Int64.max
     /// When unused room is returned to the host; nil if nothing has changed since the last time.
     private var giveBackAt: Int64?
     /// Since when identity records have been waiting for the next durable commit; nil if none are.
@@ -86,10 +86,10 @@ struct CommitSchedule {
         if isAsked || isDue(durableAt) { return .commit(durable: true) }
         if isDue(softAt) { return .commit(durable: false) }
         if isDue(overwriteAt) { return .overwrite }
-        if isDue(lookAt) { return .verifyClaim }
+        if isDue(claimCheckAt) { return .verifyClaim }
         if isDue(returnAt) { return .giveBack }
         if isDue(expiryAt) { return .expire }
-        let next = [softAt, durableAt, saveAt, overwriteAt, lookAt, returnAt, expiryAt]
+        let next = [softAt, durableAt, saveAt, overwriteAt, claimCheckAt, returnAt, expiryAt]
         return .wait(until: next.compactMap { $0 }.min() ?? .max)
     }
 
@@ -137,7 +137,7 @@ struct CommitSchedule {
     mutating func checkTrash(at time: Int64) { expiryAt = time }
 
     /// Schedules the next check of the space's claim; nil for none.
-    mutating func checkClaim(at time: Int64?) { lookAt = time ?? .max }
+    mutating func checkClaim(at time: Int64?) { claimCheckAt = time ?? .max }
 
     /// Whether the durable commit that begins now may write identity records: not if a caller asked for it
     /// too soon after one that did. If it may, notes the time.
@@ -159,7 +159,7 @@ struct CommitSchedule {
         softSince = nil
         if durable { durableSince = nil }
         // The first commit makes the claim, so it is checked from now on.
-        if lookAt == .max { lookAt = 0 }
+        if claimCheckAt == .max { claimCheckAt = 0 }
         return begun
     }
 

@@ -176,7 +176,7 @@ package final class Committer: @unchecked Sendable {
         guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0 else { return false }
         // Sectors that an earlier session freed also wait for two durable commits of this one.
         guard let source else { return false }
-        source.space.giveUpCopies()
+        source.space.releaseBackupHolds()
         if source.space.pendingBytes == 0 {
             lock.unlock()
             let isFreed = source.makeRoom(bytes: bytes)
@@ -248,7 +248,7 @@ package final class Committer: @unchecked Sendable {
         while !isStopping {
             let now = MonotonicClock.milliseconds
             if isStopped {
-                rest(now)
+                failWaiters(now)
                 continue
             }
             switch schedule.task(at: now, isAsked: asked > answered, isFull: isFull) {
@@ -267,7 +267,7 @@ package final class Committer: @unchecked Sendable {
     }
 
     /// Fails all waiters, as no commit will come, and waits for the end. `lock` is held.
-    private func rest(_ now: Int64) {
+    private func failWaiters(_ now: Int64) {
         if asked > answered {
             failure = .readOnly
             answered = asked
@@ -329,7 +329,7 @@ package final class Committer: @unchecked Sendable {
     /// Checks that no other mount has claimed the space. `lock` is held, and released meanwhile.
     private func verifyClaim() {
         lock.unlock()
-        let pause = source?.space.lookAtClaimIfDue()
+        let pause = source?.space.checkClaimIfDue()
         lock.lock()
         schedule.checkClaim(at: pause.map { MonotonicClock.milliseconds + $0 })
     }

@@ -43,8 +43,8 @@ open class Tree {
         self.tables = tables
         self.options = options
         kernelNames = KernelNames(
-            threadsMax: options.limits.retryingThreads, lookupsMax: options.limits.dayLookups,
-            listingsMax: options.limits.keptListings, staleInodesMax: options.limits.staleInodes)
+            threadsMax: options.limits.retryingThreads, lookupsMin: options.limits.dayLookups,
+            listingsMax: options.limits.keptListings, staleInodesMin: options.limits.staleInodes)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters

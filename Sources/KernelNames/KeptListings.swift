@@ -54,8 +54,8 @@ public struct KeptListings: Sendable {
     public mutating func close(_ directory: UInt64, _ opened: Opened) {
         guard var listing = listings[directory], let count = listing.handles[opened.revision] else { return }
         listing.handles[opened.revision] = count > 1 ? count - 1 : nil
-        let isOf = listing.handles.isEmpty && listing.kept != listing.revision
-        listings[directory] = isOf ? nil : listing
+        let isUnused = listing.handles.isEmpty && listing.kept != listing.revision
+        listings[directory] = isUnused ? nil : listing
     }
 
     /// Notes a change of the directory's names. Returns true if an open handle could read the listing from the start

@@ -8,7 +8,7 @@ public struct KernelNames: Sendable {
     private var retries: [Int32: Retry] = [:]
     /// Threads whose rename received ESTALE.
     private var renaming: Set<Int32> = []
-    private var lookups: MarkedLookups
+    private var lookups: DayLookups
     private var virtualNames = VirtualNames()
     /// Inodes that left memory while the kernel might cache an outdated dentry for them. They stay marked
     /// even after all notices: a request by the outdated name may already be on its way.
@@ -20,14 +20,14 @@ public struct KernelNames: Sendable {
 
     /// - Parameters:
     ///   - threadsMax: the number of threads that received ESTALE and are remembered at most.
-    ///   - lookupsMax: the number of threads whose last lookup is remembered at least.
+    ///   - lookupsMin: the number of threads whose last lookup is remembered at least.
     ///   - listingsMax: the number of closed directories whose listings the kernel keeps at most.
-    ///   - staleInodesMax: the number of inodes with outdated names, out of memory, that are remembered at least.
-    public init(threadsMax: Int, lookupsMax: Int, listingsMax: Int, staleInodesMax: Int) {
+    ///   - staleInodesMin: the number of inodes with outdated names, out of memory, that are remembered at least.
+    public init(threadsMax: Int, lookupsMin: Int, listingsMax: Int, staleInodesMin: Int) {
         self.threadsMax = threadsMax
-        lookups = MarkedLookups(threadsMax: lookupsMax)
+        lookups = DayLookups(threadsMax: lookupsMin)
         listings = KeptListings(directoriesMax: listingsMax)
-        staleInodes = RecentTable(countMax: staleInodesMax)
+        staleInodes = RecentTable(countMax: staleInodesMin)
     }
 
     /// The state of a thread that received ESTALE.
@@ -116,13 +116,13 @@ public struct KernelNames: Sendable {
     }
 
     /// Notes by which kind of directory a thread found an inode: `isMarked` if its links are to be told apart.
-    public mutating func noteLookup(of ino: UInt64, inMarked isMarked: Bool, by thread: Int32) {
+    public mutating func noteLookup(of ino: UInt64, isInDayOrView isMarked: Bool, by thread: Int32) {
         lookups.note(ino, isMarked: isMarked, by: thread)
     }
 
     /// Whether the thread's last lookup of the inode was in a marked directory. link(2) tells only the inode; the
     /// kernel looks its name up just before, in the same thread.
-    public func foundInMarked(_ ino: UInt64, by thread: Int32) -> Bool { lookups[thread] == ino }
+    public func lastLookupWasInDay(_ ino: UInt64, by thread: Int32) -> Bool { lookups[thread] == ino }
 
     // MARK: Inodes in memory
 
@@ -204,7 +204,7 @@ public struct DentryState: Sendable {
 
 /// For each thread the inode that it looked up last in a marked directory. Remembers between `threadsMax` and twice as
 /// many of the newest threads.
-struct MarkedLookups: Sendable {
+struct DayLookups: Sendable {
     private var lookups: RecentTable<Int32, UInt64>
 
     init(threadsMax: Int) { lookups = RecentTable(countMax: threadsMax) }

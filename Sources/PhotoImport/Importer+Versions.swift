@@ -35,7 +35,7 @@ extension Importer {
             do throws(FileError) {
                 try tree.adoptVersion(made, named: stored.name, of: ino, replaced: stored.replaced, now: now)
             } catch {
-                tree.withdraw(made, now: now)
+                tree.orphanIfNameless(made, now: now)
                 throw error
             }
         }

@@ -133,7 +133,7 @@ public struct Importer {
         return try session.changing { tree throws(FileError) in
             let made = try tree.enter(
                 arrival, beside, candidate.row, album: place.album, day: day,
-                isNamedByDay: place.album == nil && place.day == nil, session.space)
+                isNameGivenInMoments: place.album == nil && place.day == nil, session.space)
             return Added(photo: made.photo, sidecars: made.sidecars)
         }
     }
@@ -284,14 +284,14 @@ public struct Importer {
 
     /// Completes the reimport of a photo, once all of its names and sidecars are back: moves it to `place`'s day, and
     /// pins it there only if it would otherwise have another.
-    public func settle(_ ino: UInt64, in place: ImportPlace) throws(FileError) {
+    public func pinIfNeeded(_ ino: UInt64, in place: ImportPlace) throws(FileError) {
         guard let day = place.day else { return }
         try session.withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
             let classification = classifier.classify(file, equals: .none)
             try session.changing { tree throws(FileError) in
-                try tree.settle(file.inode, classification, in: day, now: .now())
+                try tree.pinIfNeeded(file.inode, classification, in: day, now: .now())
             }
         }
     }

@@ -195,7 +195,7 @@ public final class TrashIntake {
             try empty(places.arriving)
             try remove(Self.arrivingName, places.arriving, from: places.top)
         }
-        try library.settle()
+        try library.flushAll()
     }
 
     private func empty(_ directory: UInt64) throws(FileError) {

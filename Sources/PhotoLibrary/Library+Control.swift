@@ -97,7 +97,7 @@ extension Library {
     private func settledLines() throws(FileError) -> [(String, String)] {
         var failure = FileError.readOnly
         do throws(FileError) {
-            try session.settleAfterStop()
+            try session.flushAfterStop()
             return [("written", "yes")]
         } catch { failure = error }
         let changes = try session.unwrittenChanges(paths: Self.pathsMax)

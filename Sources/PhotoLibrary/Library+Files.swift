@@ -91,7 +91,7 @@ extension Library {
     /// A handle on an inode. All handles of an inode share its state. Under the catalogue's lock.
     private func openedHandle(_ inode: Inode, _ tree: PhotoTree, flags: Int32) throws(FileError) -> FileHandle
     {
-        let state = try session.openedState(inode, tree)
+        let state = try session.openState(inode, tree)
         let isWritable = flags & O_ACCMODE != O_RDONLY
         if isWritable { state.view.withLock { state.writerCount += 1 } }
         return FileHandle(state, isWritable: isWritable)
@@ -170,7 +170,7 @@ extension Library {
                 handle.isClosing = true
             }
         }
-        session.leave(file)
+        session.close(file)
     }
 
     /// fsync(2): returns once everything written is on the disk.

@@ -48,7 +48,7 @@ extension Library {
             session.noteLookedUp(found.inode, tree, by: caller)
             if found.inode.isRegular {
                 tree.kernelNames.noteLookup(
-                    of: found.inode.ino, inMarked: directory.isDay, by: caller.pid)
+                    of: found.inode.ino, isInDayOrView: directory.isDay, by: caller.pid)
             }
             return try tree.entry(found.inode, in: directory)
         }
@@ -156,7 +156,7 @@ extension Library {
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
             // The request names only the inode, but the kernel has just looked up the name that the link is made from.
-            let isMember = inode.isPhoto && tree.kernelNames.foundInMarked(ino, by: caller.pid)
+            let isMember = inode.isPhoto && tree.kernelNames.lastLookupWasInDay(ino, by: caller.pid)
             try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
             if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
@@ -184,7 +184,7 @@ extension Library {
         var isDone = false
         while !isDone {
             let info = try session.trashInfo(forRemoving: name, from: parent)
-            defer { session.giveUp(info) }
+            defer { session.destroyUnused(info) }
             isDone = try unlinkOnce(parent, name, caller, info)
         }
     }
@@ -204,7 +204,7 @@ extension Library {
                 try tree.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
                 tree.callerThread = caller.pid
-                try tree.noteCompanions(ofRemoved: found.inode, name.bytes, from: directory, caller)
+                try tree.queueCompanionMoves(ofRemoved: found.inode, name.bytes, from: directory, caller)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.unlinked(found.inode, now: now)

@@ -24,7 +24,7 @@ extension Library {
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         for attempt in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent)
-            defer { session.giveUp(info) }
+            defer { session.destroyUnused(info) }
             if try renameOnce(parent, name, newParent, newName, flags, caller, info, isFirst: attempt == 0) {
                 return
             }
@@ -88,10 +88,10 @@ extension Library {
             if info == nil, try tree.isForTrash(request.to, request.newName) { return nil }
             request.info = info
             // A file that is still being written must not get the content of another photo.
-            let still = request.source.state
-            let isStill = still?.lockIfQuiescent() ?? false
-            defer { if isStill { still?.writer.unlock() } }
-            if still != nil && !isStill { request.classification.forgetEquals() }
+            let openState = request.source.state
+            let isLocked = openState?.lockIfQuiescent() ?? false
+            defer { if isLocked { openState?.writer.unlock() } }
+            if openState != nil && !isLocked { request.classification.forgetEquals() }
             try tree.undoRemoval(before: &request)
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, session.space)
@@ -105,7 +105,7 @@ extension Library {
             let isRestored = request.isFromTrash && !request.isIntoTrash
             if !isRestored, try tree.isWorking(request.source) { return .done }
             try sql(tree.tables.addPendingClassification(request.source.ino))
-            return .sweep(request.source.ino)
+            return .classifyBelow(request.source.ino)
         }
         switch done {
         case nil: return false
@@ -115,7 +115,7 @@ extension Library {
                 try classifier.classifyBesideSidecar(
                     try session.locked { tree throws(FileError) in try tree.inode(probed.ino) })
             }
-        case .sweep(let ino): try classifier.classifyBelow(ino)
+        case .classifyBelow(let ino): try classifier.classifyBelow(ino)
         case .exchanged(let files, let directories):
             for ino in files { try classifier.classifyIfNeeded(ino) }
             for ino in directories { try classifier.classifyBelow(ino) }
@@ -143,8 +143,8 @@ extension Library {
     private enum Outcome {
         case done
         /// The files below this directory are no longer a program's working files.
-        case sweep(UInt64)
-        /// These files have other names now; the files below these directories are as for `sweep`.
+        case classifyBelow(UInt64)
+        /// These files have other names now; the files below these directories are as for `classifyBelow`.
         case exchanged(files: [UInt64], directories: [UInt64])
     }
 

@@ -148,7 +148,7 @@ public final class Library: @unchecked Sendable {
             return
         }
         let syncsBefore = unlocked?.cover?.beginEnd() ?? 0
-        if isPatient { session.settleForTheLastTime() }
+        if isPatient { session.flushAtEnd() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?
         func attempt(_ body: () throws(FileError) -> Void) {
@@ -193,7 +193,7 @@ public final class Library: @unchecked Sendable {
     public var holdsUnwritten: Bool { session.space.writeStop != nil && session.hasUnwritten }
 
     /// Saves all files and makes all changes durable.
-    public func settle() throws(FileError) { try session.settle() }
+    public func flushAll() throws(FileError) { try session.flushAll() }
 
     /// Returns once everything added so far is on the disk.
     public func makeDurable() throws(FileError) { try session.committer.makeDurable() }

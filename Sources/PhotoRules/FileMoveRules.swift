@@ -17,7 +17,7 @@ package enum FileMoveStep: Sendable, CaseIterable {
     /// A copy becomes the photo, and the photo its copy, because only photos have names in days.
     case becomePhoto
     /// The file's companions in its old day are noted, to follow it.
-    case noteCompanions
+    case queueCompanionMoves
     /// The photo's name in moments is removed, because the new name takes its place.
     case leaveMoment
 
@@ -78,7 +78,7 @@ package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     case (.moveIntoDay, .plain): FileMove(maySave: true, after: [.classify])
     case (.moveIntoDay, .photo):
         FileMove(
-            maySave: true, before: [.noteCompanions, .leaveMoment],
+            maySave: true, before: [.queueCompanionMoves, .leaveMoment],
             after: [.keepOnlyArrived, .pin, .noteGivenName])
     case (.moveIntoDay, .copy): FileMove(before: [.becomePhoto], then: .moveIntoDay)
     case (.moveIntoDay, .trashedPhoto): FileMove(after: [.restore, .pin])
@@ -86,7 +86,7 @@ package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     case (.moveInDays, .plain): FileMove(maySave: true, after: [.classify])
     case (.moveInDays, .photo):
         FileMove(
-            maySave: true, before: [.noteCompanions],
+            maySave: true, before: [.queueCompanionMoves],
             after: [.replaceBackup, .noteBackup, .keepOnlyArrived, .pin, .noteGivenName])
 
     case (.addToAlbum, .plain): FileMove(after: [.classify])

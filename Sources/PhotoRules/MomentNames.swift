@@ -33,22 +33,3 @@ package func follows(_ rename: MomentFollowing) -> Bool {
     guard !rename.isGiven, !rename.becomesWorking else { return false }
     return rename.isNamesake || rename.wasWorking && !rename.hasOther
 }
-
-/// Whether a photo keeps its day when it is saved: its bytes have changed and have no date of their own. The
-/// time of modification is that of the save. So is the DateTime that some editors write (GIMP), in some time
-/// zone. Later saves leave that DateTime as it is: in a photo whose day was kept before, a DateTime later
-/// than its kept date is an editor's.
-///
-/// - Parameter now: the time of the save, in seconds since 1970.
-package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Bool {
-    let isOfEditor =
-        abs(new.captured - now) <= timeZoneSecondsMax
-        || old.source == keptSource && new.captured > old.captured
-    let isStamped = new.source == lastChangeSource && isOfEditor
-    guard new.isDatedByMtime || isStamped, !old.isPinned else { return false }
-    // Classified again with the same bytes, it follows its time of modification, unless its day was kept before.
-    return new.fingerprint != old.fingerprint || old.source == keptSource
-}
-
-/// The largest offset of a time zone from UTC.
-private let timeZoneSecondsMax: Int64 = 14 * 3600

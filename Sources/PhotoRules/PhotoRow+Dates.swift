@@ -45,12 +45,23 @@ extension PhotoRow {
         source = Array(DateSource.moved.rawValue.utf8)
     }
 
-    /// Leaves the photo on the day that it had with its former content; see `keepsDay`. A photo that was dated by its
-    /// time of modification follows that again when a program sets it.
-    package mutating func keepDay(of old: PhotoRow) {
+    /// Takes over from `old` what a save at `now` leaves: the arrival; the group where the new bytes name none,
+    /// because a program that drops maker notes does not part a Live Photo; the day if the user chose it or `keepsDay`.
+    /// Returns whether the day stays.
+    @discardableResult package mutating func inherit(from old: PhotoRow, now: Int64) -> Bool {
+        arrived = old.arrived
+        group = group ?? old.group
+        if old.isPinned {
+            pin(to: old.day)
+            captured = old.captured
+            return true
+        }
+        guard keepsDay(old, savedAs: self, now: now) else { return false }
         (day, captured, capturedNanoseconds) = (old.day, old.captured, old.capturedNanoseconds)
+        // A photo that was dated by its time of modification follows that again when a program sets it.
         isDatedByMtime = old.isDatedByMtime
         source = keptSource
+        return true
     }
 
     /// Lets a photo without a date of its own follow its time of modification, which a program has set.
@@ -59,8 +70,27 @@ extension PhotoRow {
     }
 }
 
-let keptSource = Array(DateSource.kept.rawValue.utf8)
-let lastChangeSource = Array(DateSource.dateTime.rawValue.utf8)
+/// Whether a photo keeps its day when it is saved: its bytes have changed and have no date of their own. The
+/// time of modification is that of the save. So is the DateTime that some editors write (GIMP), in some time
+/// zone. Later saves leave that DateTime as it is: in a photo whose day was kept before, a DateTime later
+/// than its kept date is an editor's.
+///
+/// - Parameter now: the time of the save, in seconds since 1970.
+package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Bool {
+    let isOfEditor =
+        abs(new.captured - now) <= timeZoneSecondsMax
+        || old.source == keptSource && new.captured > old.captured
+    let isStamped = new.source == lastChangeSource && isOfEditor
+    guard new.isDatedByMtime || isStamped, !old.isPinned else { return false }
+    // Classified again with the same bytes, it follows its time of modification, unless its day was kept before.
+    return new.fingerprint != old.fingerprint || old.source == keptSource
+}
+
+/// The largest offset of a time zone from UTC.
+private let timeZoneSecondsMax: Int64 = 14 * 3600
+
+private let keptSource = Array(DateSource.kept.rawValue.utf8)
+private let lastChangeSource = Array(DateSource.dateTime.rawValue.utf8)
 
 private let secondsPerDay: Int64 = 86_400
 

@@ -51,7 +51,7 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
     }
 
     package func makeRoom(bytes: UInt64) -> Bool {
-        versions.giveUpOldest(bytes: bytes) || trash.destroyOldest(bytes: bytes)
+        versions.destroyOldest(bytes: bytes) || trash.destroyOldest(bytes: bytes)
     }
 
     package func expire(until time: Int64) -> Bool {

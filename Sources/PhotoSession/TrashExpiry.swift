@@ -65,8 +65,8 @@ package final class TrashExpiry: Sendable {
                 try clear(below, since: limit)
             }
         }
-        try destroyNow { tree, pendingErase throws(FileError) in
-            try tree.discard(row, since: limit, &pendingErase)
+        try destroyNow { tree, namelessInodes throws(FileError) in
+            try tree.discard(row, since: limit, &namelessInodes)
         }
     }
 
@@ -92,8 +92,8 @@ package final class TrashExpiry: Sendable {
     /// Removes the entries of a directory in the trash, except those that came after `limit` and non-empty directories.
     private func clear(_ directory: UInt64, since limit: Int64) throws(FileError) {
         try eachPage(of: directory) { page throws(FileError) in
-            try destroyNow { tree, pendingErase throws(FileError) in
-                for row in page.rows { try tree.discard(row, since: limit, &pendingErase) }
+            try destroyNow { tree, namelessInodes throws(FileError) in
+                for row in page.rows { try tree.discard(row, since: limit, &namelessInodes) }
             }
         }
     }
@@ -115,13 +115,13 @@ package final class TrashExpiry: Sendable {
 
     /// Runs `body`, which removes names, and destroys the inodes that it reports as nameless, unless they are open.
     private func destroyNow(_ body: (PhotoTree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
-        let pendingErase = try session.changing { tree throws(FileError) in
-            var pendingErase: [UInt64] = []
-            try body(tree, &pendingErase)
-            return pendingErase
+        let namelessInodes = try session.changing { tree throws(FileError) in
+            var namelessInodes: [UInt64] = []
+            try body(tree, &namelessInodes)
+            return namelessInodes
         }
         // The kernel may not know them, and then sends no FORGET.
-        for ino in pendingErase { session.forget(ino) }
+        for ino in namelessInodes { session.forget(ino) }
     }
 
     // MARK: Room
@@ -138,14 +138,14 @@ package final class TrashExpiry: Sendable {
                 })
             else { break }
             last = row
-            try? destroyNow { tree, pendingErase throws(FileError) in
+            try? destroyNow { tree, namelessInodes throws(FileError) in
                 // An open file would keep its room.
                 guard let inode = try tree.existing(row.ino), inode.openCount == 0, inode.state == nil else {
                     return
                 }
                 let bytes = inode.row.allocated
-                try tree.discard(row, since: .max, &pendingErase)
-                if pendingErase.contains(row.ino) { freed += max(bytes, 1) }
+                try tree.discard(row, since: .max, &namelessInodes)
+                if namelessInodes.contains(row.ino) { freed += max(bytes, 1) }
             }
         }
         return freed > 0

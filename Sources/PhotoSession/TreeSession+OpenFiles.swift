@@ -9,7 +9,7 @@ import VaultStore
 /// Open files: all handles of an inode share one `FileState`.
 extension TreeSession {
     /// The state of an inode's file, opened once more. Under the catalogue's lock.
-    package func openedState(_ inode: Inode, _ tree: PhotoTree) throws(FileError) -> FileState {
+    package func openState(_ inode: Inode, _ tree: PhotoTree) throws(FileError) -> FileState {
         if let state = inode.state {
             inode.openCount += 1
             return state
@@ -30,16 +30,16 @@ extension TreeSession {
         let state = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular else { throw inode.isDirectory ? .isDirectory : .invalid }
-            let state = try openedState(inode, tree)
+            let state = try openState(inode, tree)
             inode.ownUseCount += 1
             return state
         }
-        defer { leave(state, isOwnUse: true) }
+        defer { close(state, isOwnUse: true) }
         return try body(state)
     }
 
     /// Releases a handle of a file, or a use by this program.
-    package func leave(_ file: FileState, isOwnUse: Bool = false) {
+    package func close(_ file: FileState, isOwnUse: Bool = false) {
         let isOver = try? locked { tree throws(FileError) in
             let inode = file.inode
             inode.openCount -= 1

@@ -29,7 +29,7 @@ extension TreeSession {
     }
 
     /// Frees the sectors, unless they were used.
-    package func giveUp(_ info: TrashInfo?) {
+    package func destroyUnused(_ info: TrashInfo?) {
         if let info, !info.isAdopted { space.abandon(info.runs) }
     }
 }

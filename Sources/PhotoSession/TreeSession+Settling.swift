@@ -26,7 +26,7 @@ extension TreeSession {
     // MARK: Writing the rest
 
     /// Saves all files and makes all changes durable.
-    package func settle() throws(FileError) {
+    package func flushAll() throws(FileError) {
         for file in context.unsavedFiles {
             file.writer.lock()
             defer { file.writer.unlock() }
@@ -38,15 +38,15 @@ extension TreeSession {
 
     /// As `settle`, with retries within the limits of the options, until writing stops. After writing has stopped,
     /// tries once.
-    package func settleForTheLastTime() {
+    package func flushAtEnd() {
         if isReadOnly {
-            try? settleAfterStop()
+            try? flushAfterStop()
             return
         }
         let bounds = options.commitRetries
         let end = options.clocks.monotonic() + bounds.milliseconds
         while !isReadOnly {
-            if (try? settle()) != nil { return }
+            if (try? flushAll()) != nil { return }
             guard !isReadOnly, options.clocks.monotonic() < end else { return }
             options.clocks.sleep(bounds.pauseMilliseconds)
         }
@@ -54,11 +54,11 @@ extension TreeSession {
 
     /// As `settle`, but first resumes writing if it has stopped and the cause may have passed. If this fails, it stays
     /// stopped.
-    package func settleAfterStop() throws(FileError) {
-        guard let reason = space.writeStop else { return try settle() }
-        guard hasUnwritten, space.resumeWriting() else { return try settle() }
+    package func flushAfterStop() throws(FileError) {
+        guard let reason = space.writeStop else { return try flushAll() }
+        guard hasUnwritten, space.resumeWriting() else { return try flushAll() }
         committer.noteResumed()
-        do throws(FileError) { try settle() } catch {
+        do throws(FileError) { try flushAll() } catch {
             space.stopWriting(reason)
             throw error
         }

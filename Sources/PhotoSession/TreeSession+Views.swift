@@ -40,7 +40,7 @@ extension TreeSession {
             let inode = try tree.inode(row.ino)
             noteLookedUp(inode, tree, by: caller)
             // A link made from here puts the photo into an album, as one from its day does.
-            tree.kernelNames.noteLookup(of: inode.ino, inMarked: true, by: caller.pid)
+            tree.kernelNames.noteLookup(of: inode.ino, isInDayOrView: true, by: caller.pid)
             tree.kernelNames.noteVirtualName(name, in: parent, of: inode.ino)
             return Entry(
                 attributes: tree.attributes(inode), entryTimeout: KernelTimeout.none,

@@ -167,14 +167,14 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
             tree.companionMoves.filter { $0.value.caller != nil }
         }
         var infos: [UInt64: TrashInfo] = [:]
-        defer { for info in infos.values { giveUp(info) } }
+        defer { for info in infos.values { destroyUnused(info) } }
         for (ino, move) in removed {
             infos[ino] = try trashInfo(forRemoving: Name(move.name), from: move.directory)
         }
-        let pendingErase = try changing { tree throws(FileError) in
+        let namelessInodes = try changing { tree throws(FileError) in
             try tree.applyCompanionMoves(infos, space, now: .now())
         }
         // The kernel may not know them, and then sends no FORGET.
-        for ino in pendingErase { forget(ino) }
+        for ino in namelessInodes { forget(ino) }
     }
 }

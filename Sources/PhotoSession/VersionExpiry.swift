@@ -67,14 +67,14 @@ package final class VersionExpiry: Sendable {
 
     /// Destroys versions, the oldest first and originals last, until `bytes` are freed. Returns false if there were
     /// none. For the committer, when nothing else makes room.
-    func giveUpOldest(bytes: UInt64) -> Bool {
+    func destroyOldest(bytes: UInt64) -> Bool {
         var freed: UInt64 = 0
         var last: VersionRow?
         while freed < max(bytes, 1), !session.isReadOnly {
             guard let rows = try? oldest(after: last), let end = rows.last else { break }
             last = end
             for row in rows where freed < max(bytes, 1) {
-                freed += (try? session.changing { tree throws(FileError) in try giveUp(row, tree) }) ?? 0
+                freed += (try? session.changing { tree throws(FileError) in try destroy(row, tree) }) ?? 0
             }
         }
         return freed > 0
@@ -84,7 +84,7 @@ package final class VersionExpiry: Sendable {
     /// if it is open, if another inode shares its content, or if the photo still has all of its bytes. So do
     /// the versions of a photo that is being edited: if the edit finds no room all the same, they are all
     /// that is left of it.
-    private func giveUp(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
+    private func destroy(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
             version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1,
             try tree.file(ofVersion: version)?.state?.isBeingEdited != true

@@ -20,10 +20,10 @@ extension PhotoTree {
             probe = seen
             place = try classifiableName(of: inode)
         }
-        let facts = FilingFacts(
+        let facts = ClassificationFacts(
             isPhoto: inode.isPhoto, isCopy: inode.isCopy, isNamed: inode.row.nlink > 0,
             hasPhotoName: place != nil)
-        switch filing(of: facts, as: classification) {
+        switch classificationEffect(of: facts, as: classification) {
         case .nothing: return
         case .demote: try demote(inode, space, now: now)
         case .promote:
@@ -59,7 +59,7 @@ extension PhotoTree {
         if let own = try moment(of: inode) {
             try keepOnly(own.row, amongDaysOf: inode, now: now)
             if row.day != own.directory.row.day { row.pin(to: own.directory.row.day) }
-            nameInMoments(inode, isGiven: true)
+            setNameGivenInMoments(inode, isGiven: true)
         } else {
             try addMoment(inode, day: row.day, name: place.name, now: now)
         }
@@ -90,15 +90,9 @@ extension PhotoTree {
         }
         var row = PhotoRow(inode.row, probe, named: name, now: now)
         row.former = old.former
-        row.group = row.group ?? old.group
-        if old.isPinned {
-            row.pin(to: old.day)
-            row.captured = old.captured
-        } else if keepsDay(old, savedAs: row, now: now.seconds) {
-            row.keepDay(of: old)
-        } else if row.day != old.day {
+        if !row.inherit(from: old, now: now.seconds) && row.day != old.day {
             if let own = try moment(of: inode) {
-                try noteCompanions(
+                try queueCompanionMoves(
                     of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day)
             }
             try moveMoment(inode, to: row.day, now: now)

@@ -95,7 +95,7 @@ extension PhotoTree {
 
     /// Notes the companions of a photo that leaves, or has just left, its day. `captured`: its time of
     /// capture before.
-    func noteCompanions(
+    func queueCompanionMoves(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64
     ) throws(FileError) {
         companionMoves[photo.ino] = nil
@@ -106,7 +106,7 @@ extension PhotoTree {
     }
 
     /// Notes the companions of a photo that was removed from its day, if it went into the trash. Plain files stay.
-    package func noteCompanions(
+    package func queueCompanionMoves(
         ofRemoved photo: Inode, _ name: [UInt8], from directory: Inode, _ caller: Caller
     ) throws(FileError) {
         companionMoves[photo.ino] = nil
@@ -119,7 +119,7 @@ extension PhotoTree {
     /// Notes the companions of a photo that is restored from a directory of the trash: those in the same
     /// directory that come from the same day. `day`: the day that it is moved to; nil if it returns to its
     /// own.
-    func noteCompanions(
+    func queueCompanionMoves(
         ofRestored photo: Inode, from directory: Inode, to day: Int64?
     ) throws(FileError) {
         companionMoves[photo.ino] = nil
@@ -150,7 +150,8 @@ extension PhotoTree {
     }
 
     /// Cancels pending moves of companions into the trash, because their photo is in its day again.
-    func stayWithRestored(_ photo: Inode, _ name: [UInt8], in directory: Inode) throws(FileError) {
+    func cancelTrashMovesOfCompanions(_ photo: Inode, _ name: [UInt8], in directory: Inode) throws(FileError)
+    {
         let captured = try self.photo(photo).captured
         for other in try companions(of: photo, name, in: directory, captured: captured) {
             if case .trash = companionMoves[other.inode.ino]?.target { companionMoves[other.inode.ino] = nil }
@@ -189,7 +190,7 @@ extension PhotoTree {
     ) throws(FileError) -> [UInt64] {
         let waiting = companionMoves.sorted { $0.key < $1.key }
         companionMoves = [:]
-        var pendingErase: [UInt64] = []
+        var namelessInodes: [UInt64] = []
         for (ino, move) in waiting {
             guard let inode = try? inode(ino), let directory = try? self.inode(move.directory),
                 let found = try find(directory, move.name), found.inode.ino == ino
@@ -215,10 +216,10 @@ extension PhotoTree {
                     try moveMoment(inode, to: day, now: now)
                 }
                 try sql(tables.deleteTrash(ino, row.id))
-                try discard(row, now: now, &pendingErase)
+                try discard(row, now: now, &namelessInodes)
             }
         }
-        return pendingErase
+        return namelessInodes
     }
 
     private func follow(

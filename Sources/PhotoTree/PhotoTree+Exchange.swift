@@ -26,7 +26,7 @@ extension PhotoTree {
         for inode in [first, second] {
             inode.row.changed = now
             touch(inode)
-            if inode.isPhoto, from.isDay, request.changesName { nameInMoments(inode, isGiven: true) }
+            if inode.isPhoto, from.isDay, request.changesName { setNameGivenInMoments(inode, isGiven: true) }
         }
     }
 }

@@ -53,7 +53,7 @@ extension PhotoTree {
         case .becomePhoto:
             guard let photo = try photo(representedBy: source), source.isCopy else { throw .damaged }
             try exchangeRoles(source, photo, space, now: now)
-        case .noteCompanions: try noteCompanions(request)
+        case .queueCompanionMoves: try queueCompanionMoves(request)
         case .leaveMoment:
             kernelNames.noteChange(of: source.ino)
             guard let own = try moment(of: source) else { return }
@@ -69,7 +69,7 @@ extension PhotoTree {
             try addEntry(request.to, request.newName, source, now: now)
             linked(source, now: now)
             try removeToTrash(source, named: request.name, now: now)
-            try noteCompanions(ofRemoved: source, request.name, from: request.from, request.caller)
+            try queueCompanionMoves(ofRemoved: source, request.name, from: request.from, request.caller)
         case .classify: try apply(request.classification, to: source, space, now: now)
         case .replaceBackup: _ = try replaceBackup(request, space)
         case .noteBackup: try noteBackup(request)
@@ -78,7 +78,7 @@ extension PhotoTree {
         case .restore:
             guard let photo = try trashedPhoto(behind: source) else { return }
             let day = request.to.isDay ? request.to.row.day : nil
-            try noteCompanions(ofRestored: photo, from: request.from, to: day)
+            try queueCompanionMoves(ofRestored: photo, from: request.from, to: day)
             try restore(photo, now: now)
         case .followName: try followName(request)
         case .noteGivenName: noteGivenName(request)
@@ -161,14 +161,14 @@ extension PhotoTree {
         touch(request.source)
     }
 
-    private func noteCompanions(_ request: RenameRequest) throws(FileError) {
+    private func queueCompanionMoves(_ request: RenameRequest) throws(FileError) {
         let source = request.source
         var (directory, name) = (request.from, request.name)
         if !directory.isDay {
             guard let own = try moment(of: source) else { return }
             (directory, name) = (own.directory, own.row.name)
         }
-        try noteCompanions(
+        try queueCompanionMoves(
             of: source, name, in: directory, captured: try photo(source).captured,
             to: request.to.row.day)
     }
@@ -227,7 +227,7 @@ extension PhotoTree {
     }
 
     private func noteGivenName(_ request: RenameRequest) {
-        if request.changesName { nameInMoments(request.source, isGiven: true) }
+        if request.changesName { setNameGivenInMoments(request.source, isGiven: true) }
     }
 
     private func pin(_ request: RenameRequest) throws(FileError) {

@@ -30,10 +30,10 @@ package struct SidecarArrival {
 extension PhotoTree {
     /// Gives an imported photo its names and its row.
     ///
-    /// - Parameter isNamedByDay: whether its name in moments comes from no album.
+    /// - Parameter isNameGivenInMoments: whether its name in moments comes from no album.
     package func enter(
         _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,
-        isNamedByDay: Bool, _ space: Space
+        isNameGivenInMoments: Bool, _ space: Space
     ) throws(FileError) -> (photo: UInt64, sidecars: [UInt64?]) {
         let now = Timestamp.now()
         let directory = try album.map { ino throws(FileError) in try self.directory(ino) }
@@ -46,12 +46,12 @@ extension PhotoTree {
         do throws(FileError) {
             try storePhoto(inode, row)
             // Of a photo that an export gives its day, the export's albums tell.
-            nameInMoments(inode, isGiven: isNamedByDay)
+            setNameGivenInMoments(inode, isGiven: isNameGivenInMoments)
             let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
             if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
             return (inode.ino, first)
         } catch {
-            withdraw(inode, now: now)
+            orphanIfNameless(inode, now: now)
             throw error
         }
     }
@@ -91,7 +91,7 @@ extension PhotoTree {
             do throws(FileError) {
                 try sql(tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
             } catch {
-                withdraw(inode, now: now)
+                orphanIfNameless(inode, now: now)
                 throw error
             }
         }
@@ -109,7 +109,7 @@ extension PhotoTree {
             try makeCopy(copy, of: photo, space, now: now)
             try addEntry(directory, try freeName(directory, name), copy, now: now)
         } catch {
-            withdraw(copy, now: now)
+            orphanIfNameless(copy, now: now)
             throw error
         }
         linked(copy, now: now)
@@ -127,7 +127,7 @@ extension PhotoTree {
     }
 
     /// Makes a new inode an orphan, which will be destroyed. Has no effect if it got a name.
-    package func withdraw(_ inode: Inode, now: Timestamp) {
+    package func orphanIfNameless(_ inode: Inode, now: Timestamp) {
         guard inode.row.nlink == 0, !orphans.contains(inode.ino) else { return }
         inode.isForgotten = true
         inode.row.changed = now
@@ -160,7 +160,7 @@ extension PhotoTree {
     ) throws(FileError) -> UInt64 {
         let inode = try adopt(file, in: directory, space, now: now)
         do throws(FileError) { try addEntry(directory, name, inode, now: now) } catch {
-            withdraw(inode, now: now)
+            orphanIfNameless(inode, now: now)
             throw error
         }
         linked(inode, now: now)
@@ -195,7 +195,7 @@ extension PhotoTree {
 
     /// Settles a photo in `day`: pins it there only if its bytes, its names and the sidecars next to them give it
     /// another.
-    package func settle(_ inode: Inode, _ classification: Classification, in day: Int64, now: Timestamp)
+    package func pinIfNeeded(_ inode: Inode, _ classification: Classification, in day: Int64, now: Timestamp)
         throws(FileError)
     {
         guard inode.isPhoto, case .media(let probe) = classification else { return }

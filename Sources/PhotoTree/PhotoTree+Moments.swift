@@ -59,7 +59,7 @@ extension PhotoTree {
     }
 
     /// Notes whether a photo's name in moments was given there.
-    func nameInMoments(_ photo: Inode, isGiven: Bool) {
+    func setNameGivenInMoments(_ photo: Inode, isGiven: Bool) {
         guard photo.row.flags.contains(.namedInMoments) != isGiven else { return }
         if isGiven {
             photo.row.flags.insert(.namedInMoments)

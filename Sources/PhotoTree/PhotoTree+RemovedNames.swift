@@ -68,10 +68,10 @@ extension PhotoTree {
             guard let kept = try names(of: photo).last else { throw .damaged }
             try restore(photo, now: now)
             try sql(tables.deleteTrash(photo.ino, kept.id))
-            var pendingErase: [UInt64] = []
-            try discard(kept, now: now, &pendingErase)
-            abandoned += pendingErase
-            try stayWithRestored(photo, name, in: directory)
+            var namelessInodes: [UInt64] = []
+            try discard(kept, now: now, &namelessInodes)
+            abandoned += namelessInodes
+            try cancelTrashMovesOfCompanions(photo, name, in: directory)
         } else {
             try addEntry(directory, name, photo, isMember: removal.isMember, now: now)
             linked(photo, now: now)

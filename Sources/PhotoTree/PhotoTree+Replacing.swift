@@ -56,25 +56,17 @@ extension PhotoTree {
         kernelNames.noteChange(of: old.ino)
         if let link {
             try addMoment(old, day: previous.day, name: link, now: now)
-            nameInMoments(old, isGiven: false)
+            setNameGivenInMoments(old, isGiven: false)
         } else {
             if try !handOver(old, toEqual: new, seen, space) { try promoteCopy(of: old, now: now) }
             try deletePhoto(old, space)
         }
         var row = row
-        row.arrived = previous.arrived
-        // A program that drops maker notes does not part a Live Photo.
-        row.group = row.group ?? previous.group
-        if previous.isPinned {
-            row.pin(to: previous.day)
-            row.captured = previous.captured
-        } else if keepsDay(previous, savedAs: row, now: now.seconds) {
-            row.keepDay(of: previous)
-        }
+        row.inherit(from: previous, now: now.seconds)
         try storePhoto(new, row)
-        nameInMoments(new, isGiven: isGiven)
+        setNameGivenInMoments(new, isGiven: isGiven)
         if let own = try moment(of: new) {
-            try noteCompanions(
+            try queueCompanionMoves(
                 of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
         }
         try moveMoment(new, to: row.day, now: now)

@@ -42,9 +42,9 @@ extension PhotoTree {
     /// - Parameters:
     ///   - examined: the range of the last ones, if any; `rest` its part that is still to be examined.
     package func nextThumbnailPending(
-        after examined: Range<UInt64>?, rest: Range<UInt64>?
+        after examined: Range<UInt64>?, unexamined: Range<UInt64>?
     ) throws(FileError) -> ThumbnailPending? {
-        if let examined, let rest { try cut(examined, to: rest) }
+        if let examined, let unexamined { try cut(examined, to: unexamined) }
         isBatchActive = false
         for ino in lateThumbnailPending { try noteThumbnailPending(ino) }
         lateThumbnailPending = []

@@ -69,12 +69,12 @@ extension PhotoTree {
         if try moment(of: photo) == nil {
             try addMoment(photo, day: try self.photo(photo).day, name: kept.name, now: now)
         }
-        for row in names { try giveBack(row, now: now) }
-        try giveUpNameless(names)
+        for row in names { try restoreName(row, now: now) }
+        try orphanNameless(names)
         kernelNames.noteChange(of: photo.ino)
     }
 
-    private func giveBack(_ row: DentryRow, now: Timestamp) throws(FileError) {
+    private func restoreName(_ row: DentryRow, now: Timestamp) throws(FileError) {
         guard let inode = try existing(row.ino), let album = try existing(row.parent), album.isDirectory,
             !album.isDay, album.row.nlink > 0
         else { return }
@@ -89,7 +89,7 @@ extension PhotoTree {
     }
 
     /// Makes copies that got no name back orphans.
-    private func giveUpNameless(_ names: [DentryRow]) throws(FileError) {
+    private func orphanNameless(_ names: [DentryRow]) throws(FileError) {
         for ino in Set(names.map(\.ino)) {
             guard let inode = try existing(ino), inode.row.nlink == 0, !orphans.contains(ino) else {
                 continue
@@ -115,7 +115,7 @@ extension PhotoTree {
         let isGiven = photo.row.flags.contains(.namedInMoments)
         try forgetTrashed(photo)
         guard let successor = try successor(of: photo) else {
-            try giveUpNameless(names)
+            try orphanNameless(names)
             return
         }
         var row = try self.photo(photo)
@@ -123,7 +123,7 @@ extension PhotoTree {
         try handOver(photo, to: successor)
         try moveVersions(of: photo.ino, to: successor.ino, now: .now())
         try storePhoto(successor, row)
-        nameInMoments(successor, isGiven: isGiven)
+        setNameGivenInMoments(successor, isGiven: isGiven)
         try sql(tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))
         for name in names where name.ino != photo.ino {
             try sql(tables.addTrashName(name, of: successor.ino))
@@ -234,10 +234,12 @@ extension PhotoTree {
 
     // MARK: Removal without a request of the kernel
 
-    /// Removes a name in the trash, and its `.trashinfo` file. Appends inodes that have no name left to `pendingErase`.
-    package func discard(_ row: DentryRow, now: Timestamp, _ pendingErase: inout [UInt64]) throws(FileError) {
+    /// Removes a name in the trash, and its `.trashinfo` file. Appends inodes that have no name left to
+    /// `namelessInodes`.
+    package func discard(_ row: DentryRow, now: Timestamp, _ namelessInodes: inout [UInt64]) throws(FileError)
+    {
         let directory = try inode(row.parent)
-        try drop(row, in: directory, now: now, &pendingErase)
+        try drop(row, in: directory, now: now, &namelessInodes)
         guard let top = try existing(directory.row.parent), top.row.parent == WellKnownInode.root,
             try find(top, filesName)?.inode.ino == directory.ino,
             let infos = try find(top, infosName)?.inode, infos.isDirectory,
@@ -245,11 +247,11 @@ extension PhotoTree {
         else { return }
         let infoRow = DentryRow(
             parent: infos.ino, id: info.id, name: row.name + infoSuffix, ino: info.inode.ino)
-        try drop(infoRow, in: infos, now: now, &pendingErase)
+        try drop(infoRow, in: infos, now: now, &namelessInodes)
     }
 
     private func drop(
-        _ row: DentryRow, in directory: Inode, now: Timestamp, _ pendingErase: inout [UInt64]
+        _ row: DentryRow, in directory: Inode, now: Timestamp, _ namelessInodes: inout [UInt64]
     ) throws(FileError) {
         let inode = try self.inode(row.ino)
         try withdraw(row, in: directory, inode, now: now)
@@ -257,7 +259,7 @@ extension PhotoTree {
         kernelNames.noteChange(of: inode.ino)
         guard inode.row.nlink == 0 else { return }
         inode.dentries.mayBeStale = true
-        pendingErase.append(inode.ino)
+        namelessInodes.append(inode.ino)
     }
 }
 

@@ -15,12 +15,12 @@ extension PhotoTree {
     }
 
     /// Removes the entry of a row and the row, if the entry came into the trash at `limit` or before.
-    package func discard(_ row: TrashRow, since limit: Int64, _ pendingErase: inout [UInt64])
+    package func discard(_ row: TrashRow, since limit: Int64, _ namelessInodes: inout [UInt64])
         throws(FileError)
     {
         if row.id != 0 {
             if let name = try trashedName(row) {
-                try discard(name, since: limit, &pendingErase)
+                try discard(name, since: limit, &namelessInodes)
             } else {
                 try sql(tables.deleteTrash(row.ino, row.id))
             }
@@ -35,11 +35,11 @@ extension PhotoTree {
                 return
             }
         }
-        for name in names { try discard(name, now: .now(), &pendingErase) }
+        for name in names { try discard(name, now: .now(), &namelessInodes) }
     }
 
     /// Removes a name in the trash, unless its inode came there after `limit` or is a non-empty directory.
-    package func discard(_ name: DentryRow, since limit: Int64, _ pendingErase: inout [UInt64])
+    package func discard(_ name: DentryRow, since limit: Int64, _ namelessInodes: inout [UInt64])
         throws(FileError)
     {
         // Removed since it was read.
@@ -49,6 +49,6 @@ extension PhotoTree {
         if let row = try sql(tables.trashRow(name.ino, name.id)), row.since > limit { return }
         if inode.isTrashed, let row = try sql(tables.trashRow(name.ino, 0)), row.since > limit { return }
         try sql(tables.deleteTrash(name.ino, name.id))
-        try discard(name, now: .now(), &pendingErase)
+        try discard(name, now: .now(), &namelessInodes)
     }
 }

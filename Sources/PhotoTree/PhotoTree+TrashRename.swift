@@ -67,13 +67,15 @@ extension PhotoTree {
         try addEntry(request.to, request.newName, source, now: now)
         for row in rows {
             noteArrival(of: try inode(row.ino), as: row.name, in: source)
-            try settle(row, in: source, space, now: now)
+            try restoreIntoDay(row, in: source, space, now: now)
         }
         kernelNames.noteChange(of: source.ino)
     }
 
     /// Makes a file's name its moment, in the day that its directory has become.
-    private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+    private func restoreIntoDay(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp)
+        throws(FileError)
+    {
         let inode = try self.inode(row.ino)
         if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
         if inode.isCopy, let photo = try photo(representedBy: inode) {

@@ -16,7 +16,7 @@ extension PhotoThumbnails {
         // A failure is retried at the next change or mount.
         try? thinOut()
         let next = try? session.changing { tree throws(FileError) in
-            try tree.nextThumbnailPending(after: last?.range, rest: last?.rest)
+            try tree.nextThumbnailPending(after: last?.range, unexamined: last?.unexamined)
         }
         guard hasRoomToSpare, let next = next ?? nil else { return nil }
         return BackgroundBatch(next.range, photos: next.photos, floor: next.floor)

@@ -20,7 +20,7 @@ package final class PhotoThumbnails: Sendable {
         service = ThumbnailService(settings)
         service.background.make = { [weak self] photo in self?.makeInBackground(photo) }
         service.background.findMore = { [weak self] last in self?.nextBackgroundBatch(last) }
-        service.background.rest = { [weak service] in service?.restInBackground() }
+        service.background.releaseIdle = { [weak service] in service?.releaseIdleInBackground() }
     }
 
     /// The part of a space that thumbnails leave free.

@@ -44,7 +44,7 @@ package struct BackgroundBatch: Sendable, Equatable {
     }
 
     /// The part of the range that is still to be examined.
-    package var rest: Range<UInt64> {
+    package var unexamined: Range<UInt64> {
         if takenCount == photos.count { return range.lowerBound..<floor }
         return range.lowerBound..<(takenCount == 0 ? range.upperBound : photos[takenCount - 1])
     }
@@ -64,9 +64,9 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     /// Stores the progress of the last batch, and returns the next; nil if there is none.
     package var findMore: @Sendable (BackgroundBatch?) -> BackgroundBatch? = { _ in nil }
     /// Called when there is nothing more to do for now.
-    package var rest: @Sendable () -> Void = {}
+    package var releaseIdle: @Sendable () -> Void = {}
 
-    private let crewMax: Int
+    private let threadsMax: Int
     private let isOff: Bool
     /// Counts client requests; only ever compared with an earlier value.
     private let requests = Atomic<UInt64>(0)
@@ -83,12 +83,12 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     private var hasWork = false
     /// Whether there may be photos that no search has seen.
     private var hasNew = false
-    private var crew = 0
+    private var threadCount = 0
     private var isStopping = false
 
     package init(_ settings: ThumbnailSettings) {
         clock = QuietClock(settleMilliseconds: settings.settleMilliseconds)
-        crewMax = settings.workerCount
+        threadsMax = settings.workerCount
         isOff = settings.readOnly || (settings.workerPath == nil && settings.maker == nil)
     }
 
@@ -107,10 +107,10 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
         guard !isOff, !isStopping else { return }
         lastWrite = MonotonicClock.milliseconds
         (hasWork, hasNew) = (true, true)
-        while crew < crewMax {
-            crew += 1
+        while threadCount < threadsMax {
+            threadCount += 1
             guard !startThreadIfPossible({ [self] in run() }) else { continue }
-            crew -= 1
+            threadCount -= 1
             return
         }
     }
@@ -126,7 +126,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     /// Waits until the threads have ended.
     package func awaitEnd() {
         lock.withLock {
-            while crew > 0 { change.wait(lock) }
+            while threadCount > 0 { change.wait(lock) }
         }
     }
 
@@ -146,7 +146,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
                 search()
             }
         }
-        crew -= 1
+        threadCount -= 1
         change.signalAll()
     }
 
@@ -167,7 +167,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
         (batch, isSearching, hasNew) = (nil, true, false)
         lock.unlock()
         let found = findMore(last)
-        if found == nil { rest() }
+        if found == nil { releaseIdle() }
         lock.lock()
         (batch, isSearching) = (found, false)
         if found == nil && !hasNew { hasWork = false }

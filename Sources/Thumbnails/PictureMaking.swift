@@ -23,7 +23,7 @@ package protocol PictureMaking: Sendable {
     ) throws(ThumbnailError) -> [UInt8]
 
     /// Releases resources that are only needed while pictures are made.
-    func rest()
+    func releaseIdle()
 
     /// Ends pictures that are being made: those calls throw `cancelled`.
     func shutDown()

@@ -59,8 +59,8 @@ extension ThumbnailService {
         of tiles: [CompositionTile], _ source: @escaping @Sendable (CompositionTile) -> any PictureSource,
         _ cancellation: Cancellation
     ) -> [[UInt8]?] {
-        let crew = min(settings.workerCount, tiles.count)
-        let gathering = ParallelPictures(count: tiles.count, crew: crew)
+        let threadCount = min(settings.workerCount, tiles.count)
+        let gathering = ParallelPictures(count: tiles.count, threadCount: threadCount)
         let gather: @Sendable () -> Void = { [self] in
             while !cancellation.isCancelled, let index = gathering.next() {
                 let source = source(tiles[index])
@@ -69,7 +69,7 @@ extension ThumbnailService {
             }
             gathering.leave()
         }
-        for _ in 1..<max(crew, 1) where !startThreadIfPossible(gather) { gathering.leave() }
+        for _ in 1..<max(threadCount, 1) where !startThreadIfPossible(gather) { gathering.leave() }
         gather()
         return gathering.wait()
     }
@@ -82,12 +82,12 @@ private final class ParallelPictures: @unchecked Sendable {
     // All under `lock`.
     private var pictures: [[UInt8]?]
     private var taken = 0
-    private var crew: Int
+    private var threadCount: Int
 
-    /// - Parameter crew: the number of threads that will call `leave`.
-    package init(count: Int, crew: Int) {
+    /// - Parameter threadCount: the number of threads that will call `leave`.
+    package init(count: Int, threadCount: Int) {
         pictures = [[UInt8]?](repeating: nil, count: count)
-        self.crew = crew
+        self.threadCount = threadCount
     }
 
     /// The index of a picture that no thread has begun; nil if there is none.
@@ -103,7 +103,7 @@ private final class ParallelPictures: @unchecked Sendable {
 
     package func leave() {
         lock.withLock {
-            crew -= 1
+            threadCount -= 1
             change.signalAll()
         }
     }
@@ -111,7 +111,7 @@ private final class ParallelPictures: @unchecked Sendable {
     /// Waits until all threads have left, then returns all pictures.
     package func wait() -> [[UInt8]?] {
         lock.withLock {
-            while crew > 0 { change.wait(lock) }
+            while threadCount > 0 { change.wait(lock) }
             return pictures
         }
     }

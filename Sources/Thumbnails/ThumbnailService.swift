@@ -240,7 +240,7 @@ package final class ThumbnailService: @unchecked Sendable {
     }
 
     /// Releases resources that are only needed while pictures are made in the background.
-    package func restInBackground() { backgroundMaker?.rest() }
+    package func releaseIdleInBackground() { backgroundMaker?.releaseIdle() }
 
     /// Ends all in-flight requests: their waiters get no picture.
     package func close() {

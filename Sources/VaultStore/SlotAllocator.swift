@@ -141,7 +141,7 @@ struct SlotAllocator {
     }
 
     /// Frees the slots that `takeAll` took.
-    mutating func giveBack(_ all: Range<Int>) {
+    mutating func releaseAll(_ all: Range<Int>) {
         row.clear(all)
         usedSlots -= all.count
     }

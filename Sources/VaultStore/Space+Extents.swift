@@ -135,7 +135,7 @@ extension Space {
                 most = Int(min(UInt64(most), freeSectors - systemReserveSectors))
             }
             if let (sector, count) = try takeSectors(least: least, most: most, near: near, area) {
-                let length = isAligned ? try settle(sector, count, plainBytes) : whole
+                let length = isAligned ? try trimReservation(sector, count, plainBytes) : whole
                 return run(offset, length, sector)
             }
             return try reservePiece(offset: offset, whole: whole, area)
@@ -149,7 +149,8 @@ extension Space {
 
     /// Returns how many plaintext bytes fit into `count` reserved sectors as whole chunks and a last short one.
     /// Abandons the remaining sectors. Under `lock`.
-    private func settle(_ sector: UInt64, _ count: Int, _ plainBytes: Int) throws(StoreError) -> Int {
+    private func trimReservation(_ sector: UInt64, _ count: Int, _ plainBytes: Int) throws(StoreError) -> Int
+    {
         let chunks = min(count / Geometry.sectorsPerChunk, plainBytes / Geometry.chunkBytes)
         var used = chunks * Geometry.sectorsPerChunk
         var length = chunks * Geometry.chunkBytes

@@ -20,7 +20,7 @@ extension Space {
     /// - Parameter commit: makes a durable commit of all changes.
     public func giveBack(_ commit: () throws(StoreError) -> Void) throws(StoreError) {
         guard grows, try isMuchUnused() else { return }
-        giveUpCopies()
+        releaseBackupHolds()
         overwriteFreed(most: .max / 2)
         // After the second commit no root refers to sectors that the first freed; the third's bitmaps have them free.
         for _ in 0..<3 {

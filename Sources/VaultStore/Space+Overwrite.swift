@@ -65,7 +65,7 @@ extension Space {
     /// Overwrites all that are left, with the durable commits that this needs.
     func overwriteAll() throws(StoreError) {
         guard hasDestroyed else { return }
-        giveUpCopies()
+        releaseBackupHolds()
         overwriteFreed(most: UInt64(Int64.max))
         // After the second commit no root refers to sectors that the first freed.
         for _ in 0..<2 where hasDestroyed {

@@ -428,7 +428,7 @@ extension Space {
     /// without.
     private var isAlone: Bool {
         isShortOfSlots
-            || (held.isEmpty && kept.copy == nil && copies?.isCopyUnderWay != true)
+            || (held.isEmpty && kept.copy == nil && copies?.isBackupRunning != true)
     }
 
     /// Releases sectors and slots freed by commits up to `generation`: neither of the two newest durable roots refers
@@ -442,7 +442,7 @@ extension Space {
         }
         pending.removeFirst(count)
         released = max(released, generation)
-        giveUpCopiesIfShort()
+        releaseBackupHoldsIfShort()
     }
 
     /// Releases an entry that no root of this space needs, unless a running backup may need it.

@@ -162,7 +162,7 @@ extension Space {
     }
 
     /// Frees allocated sectors that the new state does not refer to. They are not overwritten until it is complete.
-    public func giveBack(_ ranges: [Range<UInt64>]) {
+    public func free(_ ranges: [Range<UInt64>]) {
         let perSegment = UInt64(files.sectorsPerSegment)
         lock.withLock {
             for range in ranges {
@@ -197,7 +197,7 @@ extension Space {
                         kind: DeltaLayout.kindSlotsFreed, count: UInt32(old.count),
                         start: UInt64(old.lowerBound)))
             } catch {
-                slots.giveBack(old)
+                slots.releaseAll(old)
             }
             updateExcluded()
         }

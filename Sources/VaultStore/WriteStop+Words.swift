@@ -25,7 +25,10 @@ extension WriteStop {
     ///   - isMounted: whether the space is mounted.
     public func advice(vault: String, isMounted: Bool) -> String? {
         switch self {
-        case .segmentMissing, .segmentShort, .segmentsExchanged, .olderState:
+        case .segmentMissing, .segmentShort:
+            (isMounted ? "unmount it, " : "") + "put it back from a backup if there is one, "
+                + "then run obscura check \(vault) --repair"
+        case .segmentsExchanged, .olderState:
             (isMounted ? "unmount it, then run" : "run") + " obscura check \(vault) --repair"
         case .claimLost: "unmount it, and mount it again when the other mount has ended"
         case .io(.readOnlyFileSystem): "make the disk writable"

@@ -95,7 +95,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .otherVault:
         Failure(.failed, vault, "another vault is there: name a new or an empty directory for the copy")
     case .damaged(let part):
-        Failure(.damaged, vault, "damage found: \(part)")
+        Failure(.damaged, vault, "damage found: \(part) (obscura check --repair recovers what can be read)")
     case .notWritable(let stop): failure(stop, vault: vault)
     case .invalidSize(let reason):
         Failure(.usage, vault, "invalid size: \(reason)")

@@ -42,7 +42,9 @@ final class Reimport {
             try restoreAlbum(root.appending("albums"), as: albums, isWorking: false)
         }
         // After an interruption the next run settles them.
-        for (ino, place) in unsettled where !wasInterrupted { try library.importer.settle(ino, in: place) }
+        for (ino, place) in unsettled where !wasInterrupted {
+            try library.importer.pinIfNeeded(ino, in: place)
+        }
         if wasInterrupted { return }
         note(root.appending("moments"), top)
         for directory in directories { try setDetails(directory.ino, directory.details) }

@@ -29,14 +29,16 @@ import Testing
         stopped["unwritten"] = "yes"
         stopped["unsaved"] = "3"
         stopped["reason"] = "segment 000000 is missing"
-        stopped["advice"] = "unmount it, then run obscura check V --repair"
+        stopped["advice"] =
+            "unmount it, put it back from a backup if there is one, then run obscura check V --repair"
         let text = statusText("D", stopped)
         #expect(text.hasPrefix("Mounted at      D (read-only)\n"))
         #expect(
             text.hasSuffix(
                 """
                 Pending writes  some changes cannot be written: obscura unmount names them
-                Read-only       segment 000000 is missing: unmount it, then run obscura check V --repair
+                Read-only       segment 000000 is missing: unmount it, put it back from a backup if there is one, \
+                then run obscura check V --repair
                 """))
     }
 

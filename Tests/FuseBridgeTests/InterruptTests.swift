@@ -152,6 +152,6 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
         _ pictures: [(jpeg: [UInt8], label: String)], title: String, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] { throw .unavailable }
 
-    func rest() {}
+    func releaseIdle() {}
     func shutDown() { letGo() }
 }

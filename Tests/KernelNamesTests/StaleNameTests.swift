@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Kernel: names that it has cached") struct StaleNameTests {
     private var names = KernelNames(
-        threadsMax: 4, lookupsMax: 3, listingsMax: 2, staleInodesMax: 2)
+        threadsMax: 4, lookupsMin: 3, listingsMax: 2, staleInodesMin: 2)
     private var dentries = DentryState()
 
     @Test mutating func `an inode that lost a name is refused until it is looked up`() {
@@ -95,7 +95,7 @@ import Testing
 
     @Test func `of many threads' lookups the newest are remembered`() {
         let countMax = 3
-        var lookups = MarkedLookups(threadsMax: countMax)
+        var lookups = DayLookups(threadsMax: countMax)
         for thread in Int32(1)...20 {
             lookups.note(UInt64(thread) + 100, isMarked: true, by: thread)
             for older in max(1, thread - 2)...thread { #expect(lookups[older] == UInt64(older) + 100) }

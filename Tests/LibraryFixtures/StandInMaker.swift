@@ -124,7 +124,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 
     private func wakeAll() { change.withLock { change.broadcast() } }
 
-    func rest() { lock.withLock { restCount += 1 } }
+    func releaseIdle() { lock.withLock { restCount += 1 } }
 
     func shutDown() {
         change.withLock {

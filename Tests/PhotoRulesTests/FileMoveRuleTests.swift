@@ -33,7 +33,7 @@ import Testing
     @Test func `a photo moved into a day leaves its moment and is pinned; nothing special enters a day`() {
         #expect(
             steps(.moveIntoDay, .photo)
-                == [.noteCompanions, .leaveMoment, .move, .keepOnlyArrived, .pin, .noteGivenName])
+                == [.queueCompanionMoves, .leaveMoment, .move, .keepOnlyArrived, .pin, .noteGivenName])
         #expect(steps(.moveIntoDay, .plain) == [.move, .classify])
         #expect(steps(.moveIntoDay, .copy) == [.becomePhoto])
         #expect(fileMove(.moveIntoDay, of: .copy)?.then == .moveIntoDay)
@@ -45,7 +45,7 @@ import Testing
         #expect(
             steps(.moveInDays, .photo)
                 == [
-                    .noteCompanions, .move, .replaceBackup, .noteBackup, .keepOnlyArrived, .pin,
+                    .queueCompanionMoves, .move, .replaceBackup, .noteBackup, .keepOnlyArrived, .pin,
                     .noteGivenName,
                 ])
         #expect(steps(.moveInDays, .plain) == [.move, .classify])

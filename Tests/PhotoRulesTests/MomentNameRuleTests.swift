@@ -92,9 +92,25 @@ import Testing
 
     @Test func `a kept day is that of the former content`() {
         var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
-        (old.captured, old.capturedNanoseconds, new.isDatedByMtime) = (77, 5, true)
-        new.keepDay(of: old)
+        (old.captured, old.capturedNanoseconds, old.fingerprint, new.isDatedByMtime) = (77, 5, 1, true)
+        let isKept = new.inherit(from: old, now: 0)
+        #expect(isKept)
         #expect(new.day == 20_240_501 && new.captured == 77 && new.capturedNanoseconds == 5)
         #expect(!new.isDatedByMtime && new.source == Array("kept".utf8) && new.ino == 2)
+    }
+
+    @Test func `a save leaves the arrival, the group and a chosen day`() {
+        var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
+        (old.arrived, old.group, old.isPinned, old.captured) = (7, [1, 2], true, 99)
+        let isKept = new.inherit(from: old, now: 0)
+        #expect(isKept)
+        #expect(new.arrived == 7 && new.group == [1, 2] && new.isPinned && new.captured == 99)
+        #expect(new.day == 20_240_501 && new.source == Array("moved".utf8))
+        // New bytes with a date and a group of their own.
+        var other = PhotoRow(ino: 3, day: 20_250_102)
+        (other.group, other.source, old.isPinned) = ([3], Array("DateTimeOriginal".utf8), false)
+        let isDayKept = other.inherit(from: old, now: 0)
+        #expect(!isDayKept)
+        #expect(other.arrived == 7 && other.group == [3] && other.day == 20_250_102)
     }
 }

@@ -121,7 +121,7 @@ import VaultFormat
             if done < 1 << 20 { passes += 1 }
             guard passes == 1, done > 4 << 20 else { return }
             passes += 100
-            full.space.giveUpCopies()
+            full.space.releaseBackupHolds()
             try? full.replaceAll(7)
         }
         #expect(passes > 101)

@@ -260,7 +260,7 @@ extension WorkerTests {
             let others = makeWorkers()
             _ = try others.thumbnail(picture)
             #expect(try sched_getscheduler(#require(workerProcesses().first)) == 0)
-            others.rest()
+            others.releaseIdle()
             #expect(workerProcesses().isEmpty)
             _ = try others.thumbnail(picture)
         }

@@ -205,7 +205,7 @@ public final class ThumbnailWorkers: Sendable {
     }
 
     /// Ends idle workers. The next picture starts a new one.
-    public func rest() {
+    public func releaseIdle() {
         let idle = pool.withLock { pool in
             defer { pool.idle = [] }
             return pool.idle

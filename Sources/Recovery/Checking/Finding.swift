@@ -130,7 +130,7 @@ extension Finding {
             (allocation.leakedSectors, "sectors are allocated but not in use", true),
             (allocation.leakedSlots, "page slots are allocated but not in use", true),
             (allocation.unmarkedSectors, "sectors are in use but marked as free", false),
-            (allocation.givenBackSectors, "sectors are in use but about to be marked as free", false),
+            (allocation.freedTooEarlySectors, "sectors are in use but about to be marked as free", false),
             (allocation.unmarkedSlots, "page slots are in use but marked as free", false),
             (allocation.sharedSlots, "page slots belong to two pages", false),
             (allocation.wrongCounts, "segments have a wrong count of sectors in use", true),

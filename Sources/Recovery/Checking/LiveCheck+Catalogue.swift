@@ -11,17 +11,17 @@ extension LiveCheck {
 
     /// Looks for violations of the constraint with this index; after the last constraint, checks the database's
     /// integrity.
-    func checkRule(_ number: Int) throws(FileError) -> CheckStep {
-        var step = CheckStep(next: .rule(number + 1))
+    func checkConstraint(_ number: Int) throws(FileError) -> CheckStep {
+        var step = CheckStep(next: .constraint(number + 1))
         step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
             guard IntegrityConstraint.all.indices.contains(number) else {
                 return try tables.integrityErrors().map {
                     Finding(subject: "the catalogue", cause: $0.text, kind: .catalogue)
                 }
             }
-            let rule = IntegrityConstraint.all[number]
-            let found = try tables.violations(of: rule, limit: SpaceCheck.violationsMax)
-            return try SpaceCheck.findings(rule, found, tables)
+            let constraint = IntegrityConstraint.all[number]
+            let found = try tables.violations(of: constraint, limit: SpaceCheck.violationsMax)
+            return try SpaceCheck.findings(constraint, found, tables)
         }
         if number >= IntegrityConstraint.all.count { step.next = .allocation(segment: 0) }
         return step

@@ -13,14 +13,15 @@ public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
     /// At the first identity record after this number.
     case records(after: UInt64)
     /// At the constraint with this index.
-    case rule(Int)
+    case constraint(Int)
     /// At the bitmap of this segment.
     case allocation(segment: Int)
 
     public static let start = CheckCursor.pages(0)
 
     private static let counted: [String: @Sendable (Int) -> CheckCursor] = [
-        "pages": { .pages($0) }, "rule": { .rule($0) }, "allocation": { .allocation(segment: $0) },
+        "pages": { .pages($0) }, "constraint": { .constraint($0) },
+        "allocation": { .allocation(segment: $0) },
     ]
 
     public var description: String {
@@ -28,7 +29,7 @@ public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
         case .pages(let page): "pages.\(page)"
         case .extents(let content, let offset): "extents.\(content).\(offset)"
         case .records(let id): "records.\(id)"
-        case .rule(let number): "rule.\(number)"
+        case .constraint(let number): "constraint.\(number)"
         case .allocation(let segment): "allocation.\(segment)"
         }
     }
@@ -87,7 +88,7 @@ package struct LiveCheck {
             case .pages(let page): checkPages(from: page)
             case .extents(let content, let offset): try checkExtents(from: content, offset, limit)
             case .records(let id): try checkRecords(after: id, limit)
-            case .rule(let number): try checkRule(number)
+            case .constraint(let number): try checkConstraint(number)
             case .allocation(let segment): try checkAllocation(from: segment)
             }
         step.total = space.storedBytes
@@ -148,7 +149,7 @@ package struct LiveCheck {
         }
         // See `checkExtents`.
         guard let last = found.map(\.content).filter({ $0 > id && $0 <= UInt64(Int64.max) }).max() else {
-            return CheckStep(next: .rule(0))
+            return CheckStep(next: .constraint(0))
         }
         return try step(
             checking: found, found.reduce(0) { $0 + min($1.run.length, Chunk.bytes) },

@@ -128,9 +128,11 @@ public struct SpaceCheck {
     private mutating func checkCatalogue(_ catalogue: Catalogue) throws(CatalogueError) {
         let (errors, broken, fileCount) = try catalogue.locked { tables throws(CatalogueError) in
             var broken: [(IntegrityConstraint, [Finding])] = []
-            for rule in IntegrityConstraint.all {
-                let found = try tables.violations(of: rule, limit: Self.violationsMax)
-                if !found.isEmpty { broken.append((rule, try Self.findings(rule, found, tables))) }
+            for constraint in IntegrityConstraint.all {
+                let found = try tables.violations(of: constraint, limit: Self.violationsMax)
+                if !found.isEmpty {
+                    broken.append((constraint, try Self.findings(constraint, found, tables)))
+                }
             }
             return (try tables.integrityErrors(), broken, try tables.fileCount())
         }
@@ -144,32 +146,32 @@ public struct SpaceCheck {
         for error in errors {
             report.add("the catalogue", error.text, kind: .catalogue, isHarmless: false)
         }
-        for (rule, findings) in broken {
+        for (constraint, findings) in broken {
             for finding in findings { report.add(finding) }
-            if rule.isMendable { report.plan.rules.append(rule) }
+            if constraint.isMendable { report.plan.constraints.append(constraint) }
         }
     }
 
     /// Findings about violations of a constraint, by path.
     package static func findings(
-        _ rule: IntegrityConstraint, _ numbers: [UInt64], _ tables: Tables
+        _ constraint: IntegrityConstraint, _ numbers: [UInt64], _ tables: Tables
     ) throws(CatalogueError) -> [Finding] {
         let finder = PathFinder(tables: tables)
-        guard rule.subject == .content else {
+        guard constraint.subject == .content else {
             return try numbers.map { number throws(CatalogueError) in
-                finding(rule, try finder.names(of: [number]))
+                finding(constraint, try finder.names(of: [number]))
             }
         }
         let owners = Dictionary(grouping: try tables.owners(of: Set(numbers))) { $0.content }
         return try numbers.map { number throws(CatalogueError) in
             let inodes = (owners[number] ?? []).map(\.ino)
-            guard inodes.isEmpty else { return finding(rule, try finder.names(of: inodes)) }
-            return Finding(subject: "content \(number)", cause: rule.violation, kind: .catalogue)
+            guard inodes.isEmpty else { return finding(constraint, try finder.names(of: inodes)) }
+            return Finding(subject: "content \(number)", cause: constraint.violation, kind: .catalogue)
         }
     }
 
-    private static func finding(_ rule: IntegrityConstraint, _ files: NamedFiles) -> Finding {
-        Finding(subject: files.text, cause: rule.violation, kind: .catalogue, paths: files.paths)
+    private static func finding(_ constraint: IntegrityConstraint, _ files: NamedFiles) -> Finding {
+        Finding(subject: files.text, cause: constraint.violation, kind: .catalogue, paths: files.paths)
     }
 
     // MARK: Content

@@ -81,19 +81,19 @@ public struct SpaceRepair {
         let mender = CatalogueMender(tables, chooseName: chooseName)
         // First the numbers and directories that recovered files need; then extents, while it is known which records
         // are as new as the rows.
-        for rule in IntegrityConstraint.foundations { try mend(rule, tables, mender) }
+        for constraint in IntegrityConstraint.foundations { try mend(constraint, tables, mender) }
         try mendExtents(tables, mender)
         try dropDamaged(tables)
         for _ in 0..<Self.roundsMax {
-            if try !mendRules(tables, mender) { return }
+            if try !mendConstraints(tables, mender) { return }
         }
     }
 
     /// Goes through the constraints once; returns whether one was violated.
-    private func mendRules(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
+    private func mendConstraints(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
         var isBroken = false
-        for rule in IntegrityConstraint.all where rule.isMendable {
-            if try mend(rule, tables, mender) { isBroken = true }
+        for constraint in IntegrityConstraint.all where constraint.isMendable {
+            if try mend(constraint, tables, mender) { isBroken = true }
         }
         return isBroken
     }
@@ -101,10 +101,10 @@ public struct SpaceRepair {
     /// Mends the violations of a constraint; returns whether there was one.
     @discardableResult
     private func mend(
-        _ rule: IntegrityConstraint, _ tables: Tables, _ mender: CatalogueMender
+        _ constraint: IntegrityConstraint, _ tables: Tables, _ mender: CatalogueMender
     ) throws(CatalogueError) -> Bool {
-        if try tables.violations(of: rule, limit: 1).isEmpty { return false }
-        try mender.mend(rule) { () throws(CatalogueError) in try mendExtents(tables, mender) }
+        if try tables.violations(of: constraint, limit: 1).isEmpty { return false }
+        try mender.mend(constraint) { () throws(CatalogueError) in try mendExtents(tables, mender) }
         return true
     }
 

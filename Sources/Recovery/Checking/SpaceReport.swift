@@ -43,7 +43,7 @@ public struct RepairPlan: Sendable {
     package var descriptors: [ExtentDamage] = []
     /// Contents whose runs share sectors with others or lie at impossible sectors.
     var contested: Set<ContentKey> = []
-    package var rules: [IntegrityConstraint] = []
+    package var constraints: [IntegrityConstraint] = []
     package var allocation = AllocationReport()
     var mustReindex = false
     /// The catalogue cannot be read completely: it must be rebuilt from the extents' own metadata.
@@ -56,7 +56,7 @@ public struct RepairPlan: Sendable {
     var changesCatalogue: Bool {
         // An older state may be that of a new space, which has no directories.
         keepsOlderState || mustReindex
-            || !(rules.isEmpty && contested.isEmpty && thumbnails.isEmpty && records.isEmpty)
+            || !(constraints.isEmpty && contested.isEmpty && thumbnails.isEmpty && records.isEmpty)
     }
 
     /// Whether a write could overwrite data in use, or rows may change.
@@ -87,7 +87,7 @@ public struct RepairPlan: Sendable {
             allocation.unmarkedSectors, "mark a sector in use as allocated",
             "mark # sectors in use as allocated")
         add(
-            allocation.givenBackSectors, "keep a sector in use that was about to be freed",
+            allocation.freedTooEarlySectors, "keep a sector in use that was about to be freed",
             "keep # sectors in use that were about to be freed")
         add(
             allocation.unmarkedSlots, "mark a page slot in use as allocated",
@@ -110,7 +110,7 @@ public struct RepairPlan: Sendable {
         add(records.count, "rewrite an identity record", "rewrite # identity records")
         add(thumbnails.count, "drop a damaged thumbnail", "drop # damaged thumbnails")
         if mustReindex { lines.append("rebuild the indexes of the catalogue") }
-        for rule in rules { lines.append("fix: \(rule.violation)") }
+        for constraint in constraints { lines.append("fix: \(constraint.violation)") }
         return lines
     }
 }

@@ -220,7 +220,7 @@ public final class Salvage {
             try sql(tables.countTotals())
             return used
         }
-        space.giveBack(subtracting(used, from: claimed))
+        space.free(subtracting(used, from: claimed))
         return catalogue
     }
 }

@@ -32,7 +32,8 @@ extension CatalogueMender {
     ]
 
     func mendInodeNumbers() throws(CatalogueError) {
-        for old in try numbers("SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(RuleText.numberMax)") {
+        for old in try numbers("SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(ConstraintSQL.numberMax)")
+        {
             let new = try next("ino")
             try execute("UPDATE inode SET ino = ?2 WHERE ino = ?1", [.number(old), .number(new)])
             for (table, column) in Self.inodeColumns {
@@ -46,7 +47,7 @@ extension CatalogueMender {
 
     /// Without a valid content number, the location of a file's bytes is unknown.
     func mendContentNumbers() throws(CatalogueError) {
-        try loseContents(of: "NOT \(RuleText.isContent)")
+        try loseContents(of: "NOT \(ConstraintSQL.isContent)")
     }
 
     /// For files whose content has a thumbnail's bytes: gives each another content, with all bytes lost.
@@ -58,7 +59,7 @@ extension CatalogueMender {
         let rows = try all(
             """
             SELECT ino, CASE WHEN size BETWEEN 0 AND \(Geometry.fileBytesMax) THEN size ELSE 1 END FROM inode
-                WHERE \(RuleText.isFile) AND \(condition)
+                WHERE \(ConstraintSQL.isFile) AND \(condition)
             """
         ) { ($0.integer(0), $0.unsigned(1)) }
         for (ino, size) in rows {
@@ -72,7 +73,7 @@ extension CatalogueMender {
     }
 
     func mendNameNumbers() throws(CatalogueError) {
-        for entry in try entries(where: "id NOT BETWEEN 16 AND \(RuleText.numberMax)") {
+        for entry in try entries(where: "id NOT BETWEEN 16 AND \(ConstraintSQL.numberMax)") {
             let id = try next("dentry")
             try execute(
                 "UPDATE dentry SET id = ?3 WHERE parent = ?1 AND id = ?2",
@@ -91,12 +92,12 @@ extension CatalogueMender {
             try execute(
                 """
                 INSERT OR IGNORE INTO inode SELECT ?1, 16877, coalesce(max(uid), 0), coalesce(max(gid), 0), 0, 2, 0, 0,
-                    0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 FROM inode WHERE ino < 4 AND \(RuleText.isDirectory)
+                    0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 FROM inode WHERE ino < 4 AND \(ConstraintSQL.isDirectory)
                 """, [.number(ino)])
             try execute(
                 """
                 UPDATE inode SET mode = 16877, content = 0, allocated = 0, nlink = 2
-                    WHERE ino = ?1 AND NOT \(RuleText.isDirectory)
+                    WHERE ino = ?1 AND NOT \(ConstraintSQL.isDirectory)
                 """, [.number(ino)])
             try execute("UPDATE inode SET parent = 1, day = 0 WHERE ino = ?1", [.number(ino)])
         }
@@ -116,7 +117,7 @@ extension CatalogueMender {
         let several = try numbers(
             """
             SELECT inode.ino FROM inode CROSS JOIN dentry ON dentry.ino = inode.ino
-                WHERE inode.\(RuleText.isDirectory) GROUP BY inode.ino HAVING count(*) > 1
+                WHERE inode.\(ConstraintSQL.isDirectory) GROUP BY inode.ino HAVING count(*) > 1
             """)
         for ino in several {
             try execute(
@@ -129,7 +130,7 @@ extension CatalogueMender {
     }
 
     func mendStrayNames() throws(CatalogueError) {
-        let directories = "(SELECT ino FROM inode WHERE \(RuleText.isDirectory))"
+        let directories = "(SELECT ino FROM inode WHERE \(ConstraintSQL.isDirectory))"
         // Besides moments and albums the root has only directories: each user's trash.
         let stray = try entries(
             where: "parent NOT IN \(directories) OR parent = 1 AND ino NOT IN \(directories)")
@@ -177,11 +178,11 @@ extension CatalogueMender {
             """
             UPDATE inode SET day = coalesce((SELECT CAST(replace(\(name), '-', '') AS INTEGER) FROM dentry
                 WHERE dentry.ino = inode.ino AND dentry.parent = 2 AND length(dentry.name) = 10
-                AND \(RuleText.isDate(name)) AND \(name) >= '0001-01-01'), 0)
-                WHERE \(RuleText.isDirectory) AND ino > 3
+                AND \(ConstraintSQL.isDate(name)) AND \(name) >= '0001-01-01'), 0)
+                WHERE \(ConstraintSQL.isDirectory) AND ino > 3
                 AND (day <> 0 OR ino IN (SELECT ino FROM dentry WHERE parent = 2))
             """)
-        let days = "(SELECT ino FROM inode WHERE day <> 0 AND \(RuleText.isDirectory))"
+        let days = "(SELECT ino FROM inode WHERE day <> 0 AND \(ConstraintSQL.isDirectory))"
         let strangers = try entries(where: "parent = 2 AND ino NOT IN \(days)")
         for entry in strangers {
             try execute("UPDATE inode SET day = 0 WHERE ino = ?1", [.number(entry.ino)])
@@ -232,11 +233,13 @@ extension CatalogueMender {
         let known = try numbers(
             """
             SELECT inode.ino FROM dentry JOIN inode ON inode.ino = dentry.ino
-                WHERE dentry.parent = 2 AND inode.day = ?1 AND inode.\(RuleText.isDirectory)
+                WHERE dentry.parent = 2 AND inode.day = ?1 AND inode.\(ConstraintSQL.isDirectory)
             """, [.number(day)]
         ).first
         if let known { return known }
-        let name = try all("SELECT CAST(\(RuleText.dayName("?1")) AS BLOB)", [.number(day)]) { $0.bytes(0) }
+        let name = try all("SELECT CAST(\(ConstraintSQL.dayName("?1")) AS BLOB)", [.number(day)]) {
+            $0.bytes(0)
+        }
         return try makeDirectory(name.first ?? [], in: Self.moments, day: day)
     }
 }

@@ -25,11 +25,11 @@ public final class CatalogueMender {
     ///
     /// - Parameter extents: mends violations that need the extents' bytes.
     public func mend(
-        _ rule: IntegrityConstraint, extents: () throws(CatalogueError) -> Void
+        _ constraint: IntegrityConstraint, extents: () throws(CatalogueError) -> Void
     ) throws(CatalogueError) {
         // The repair of extents reads identity records, and marks those that it has outdated.
-        if rule.remedy != .extents { try mark(rule) }
-        switch rule.remedy {
+        if constraint.remedy != .extents { try mark(constraint) }
+        switch constraint.remedy {
         case .none: break
         case .statements(let statements): for statement in statements { try execute(statement) }
         case .mender(let step): try take(step)
@@ -37,11 +37,11 @@ public final class CatalogueMender {
         }
     }
 
-    private func mark(_ rule: IntegrityConstraint) throws(CatalogueError) {
-        let column = rule.subject == .inode ? "ino" : "content"
+    private func mark(_ constraint: IntegrityConstraint) throws(CatalogueError) {
+        let column = constraint.subject == .inode ? "ino" : "content"
         try execute(
             "INSERT OR IGNORE INTO unrecorded SELECT ino FROM inode "
-                + "WHERE ino >= 16 AND \(column) IN (\(rule.query))")
+                + "WHERE ino >= 16 AND \(column) IN (\(constraint.query))")
     }
 
     private func take(_ step: IntegrityConstraint.Remedy.Step) throws(CatalogueError) {
@@ -157,7 +157,7 @@ public final class CatalogueMender {
     }
 
     private func mendNames() throws(CatalogueError) {
-        for entry in try entries(where: "NOT \(RuleText.isName("name"))") {
+        for entry in try entries(where: "NOT \(ConstraintSQL.isName("name"))") {
             let name = try freeName(try dayName(of: entry) ?? entry.name, in: entry.parent)
             try execute(
                 "UPDATE dentry SET name = ?3 WHERE parent = ?1 AND id = ?2",
@@ -170,7 +170,8 @@ public final class CatalogueMender {
     private func dayName(of entry: Entry) throws(CatalogueError) -> [UInt8]? {
         guard entry.parent == Self.moments else { return nil }
         return try all(
-            "SELECT CAST(\(RuleText.dayName("day")) AS BLOB) FROM inode WHERE ino = ?1 AND \(RuleText.isDay("day"))",
+            "SELECT CAST(\(ConstraintSQL.dayName("day")) AS BLOB) FROM inode "
+                + "WHERE ino = ?1 AND \(ConstraintSQL.isDay("day"))",
             [.number(entry.ino)]
         ) { $0.bytes(0) }.first
     }
@@ -179,7 +180,7 @@ public final class CatalogueMender {
     private func mendTakenNames() throws(CatalogueError) {
         for (table, key) in [("trash", "ino"), ("trash_name", "photo")] {
             let query =
-                "SELECT \(key), id, name FROM \(table) WHERE NOT \(RuleText.isName("name"))"
+                "SELECT \(key), id, name FROM \(table) WHERE NOT \(ConstraintSQL.isName("name"))"
                 + (table == "trash" ? " AND id = 0" : "")
             for (number, id, name) in try all(query, [], { ($0.integer(0), $0.integer(1), $0.bytes(2)) }) {
                 let chosen = try chooseName(name) { _ throws(CatalogueError) in true }
@@ -243,7 +244,7 @@ public final class CatalogueMender {
             """, [.number(ino), .number(parent), .number(Int64(bitPattern: content))])
         try execute(
             """
-            UPDATE inode SET size = \(RuleText.storedEnd), allocated = \(RuleText.storedBytes) WHERE ino = ?1
+            UPDATE inode SET size = \(ConstraintSQL.storedEnd), allocated = \(ConstraintSQL.storedBytes) WHERE ino = ?1
             """, [.number(ino)])
         try addName(Array("content \(content)".utf8), of: ino, in: parent)
         try tables.addPendingClassification(UInt64(ino))

@@ -34,12 +34,12 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "photo or copy row of a missing file",
             mending: [
-                "DELETE FROM photo WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))",
-                "DELETE FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))",
+                "DELETE FROM photo WHERE ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isFile))",
+                "DELETE FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isFile))",
             ],
             query: """
-                SELECT ino FROM photo WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))
-                    UNION SELECT ino FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))
+                SELECT ino FROM photo WHERE ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isFile))
+                    UNION SELECT ino FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isFile))
                 """),
         IntegrityConstraint(
             "thumbnail of no photo",
@@ -121,48 +121,48 @@ extension IntegrityConstraint {
             "its link count is wrong",
             mending: [
                 """
-                UPDATE inode SET nlink = \(RuleText.links)
-                    WHERE NOT \(RuleText.isDirectory) AND nlink <> \(RuleText.links)
+                UPDATE inode SET nlink = \(ConstraintSQL.links)
+                    WHERE NOT \(ConstraintSQL.isDirectory) AND nlink <> \(ConstraintSQL.links)
                 """
             ],
             query: """
-                SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND nlink <> \(RuleText.links)
+                SELECT ino FROM inode WHERE NOT \(ConstraintSQL.isDirectory) AND nlink <> \(ConstraintSQL.links)
                 """),
         IntegrityConstraint(
             "its count of entries is wrong",
             mending: [
                 """
                 UPDATE inode SET size = (SELECT count(*) FROM dentry WHERE parent = inode.ino)
-                    WHERE \(RuleText.isDirectory)
+                    WHERE \(ConstraintSQL.isDirectory)
                     AND size <> (SELECT count(*) FROM dentry WHERE parent = inode.ino)
                 """
             ],
             query: """
-                SELECT ino FROM inode AS i WHERE \(RuleText.isDirectory)
+                SELECT ino FROM inode AS i WHERE \(ConstraintSQL.isDirectory)
                     AND size <> (SELECT count(*) FROM dentry WHERE parent = i.ino)
                 """),
         IntegrityConstraint(
             "its count of subdirectories is wrong",
             mending: [
                 """
-                UPDATE inode SET nlink = \(RuleText.directoryLinks) WHERE \(RuleText.isDirectory)
-                    AND (nlink > 0 OR ino IN (SELECT ino FROM dentry)) AND nlink <> \(RuleText.directoryLinks)
+                UPDATE inode SET nlink = \(ConstraintSQL.directoryLinks) WHERE \(ConstraintSQL.isDirectory)
+                    AND (nlink > 0 OR ino IN (SELECT ino FROM dentry)) AND nlink <> \(ConstraintSQL.directoryLinks)
                 """
             ],
             query: """
-                SELECT ino FROM inode WHERE \(RuleText.isDirectory)
-                    AND (nlink > 0 OR ino IN (SELECT ino FROM dentry)) AND nlink <> \(RuleText.directoryLinks)
+                SELECT ino FROM inode WHERE \(ConstraintSQL.isDirectory)
+                    AND (nlink > 0 OR ino IN (SELECT ino FROM dentry)) AND nlink <> \(ConstraintSQL.directoryLinks)
                 """),
         IntegrityConstraint(
             "its count of stored bytes is wrong",
             mending: [
                 """
-                UPDATE inode SET allocated = \(RuleText.storedBytes)
-                    WHERE \(RuleText.isFile) AND allocated <> \(RuleText.storedBytes)
+                UPDATE inode SET allocated = \(ConstraintSQL.storedBytes)
+                    WHERE \(ConstraintSQL.isFile) AND allocated <> \(ConstraintSQL.storedBytes)
                 """
             ],
             query: """
-                SELECT ino FROM inode WHERE \(RuleText.isFile) AND allocated <> \(RuleText.storedBytes)
+                SELECT ino FROM inode WHERE \(ConstraintSQL.isFile) AND allocated <> \(ConstraintSQL.storedBytes)
                 """),
         IntegrityConstraint(
             "the count of files that share its bytes is wrong",
@@ -170,20 +170,20 @@ extension IntegrityConstraint {
             mending: [
                 "DELETE FROM share",
                 """
-                INSERT INTO share SELECT content, count(*) FROM inode WHERE \(RuleText.isFile)
+                INSERT INTO share SELECT content, count(*) FROM inode WHERE \(ConstraintSQL.isFile)
                     GROUP BY content HAVING count(*) > 1
                 """,
                 """
-                UPDATE inode SET flags = flags | 32 WHERE \(RuleText.isFile) AND flags & 32 = 0
+                UPDATE inode SET flags = flags | 32 WHERE \(ConstraintSQL.isFile) AND flags & 32 = 0
                     AND content IN (SELECT content FROM share)
                 """,
             ],
             query: """
-                SELECT content FROM inode AS i WHERE \(RuleText.isFile) GROUP BY content
+                SELECT content FROM inode AS i WHERE \(ConstraintSQL.isFile) GROUP BY content
                     HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
                     UNION SELECT content FROM share
-                        WHERE content NOT IN (SELECT content FROM inode WHERE \(RuleText.isFile))
-                    UNION SELECT content FROM inode WHERE \(RuleText.isFile) AND flags & 32 = 0
+                        WHERE content NOT IN (SELECT content FROM inode WHERE \(ConstraintSQL.isFile))
+                    UNION SELECT content FROM inode WHERE \(ConstraintSQL.isFile) AND flags & 32 = 0
                         AND content IN (SELECT content FROM share)
                 """),
         IntegrityConstraint(

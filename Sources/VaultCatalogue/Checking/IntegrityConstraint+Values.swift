@@ -54,7 +54,7 @@ extension IntegrityConstraint {
     /// The highest valid number in use; invalid ones are replaced.
     static func highest(_ columns: [(table: String, column: String)]) -> String {
         let parts = columns.map { table, column in
-            "SELECT max(\(column)) AS number FROM \(table) WHERE \(column) <= \(RuleText.numberMax)"
+            "SELECT max(\(column)) AS number FROM \(table) WHERE \(column) <= \(ConstraintSQL.numberMax)"
         }
         return "(SELECT coalesce(max(number), 0) FROM (\(parts.joined(separator: " UNION ALL "))))"
     }
@@ -98,7 +98,7 @@ extension IntegrityConstraint {
         "required directory is missing or invalid", .inode, .mender(.wellKnownDirectories),
         query: """
             SELECT place.column1 FROM (VALUES (1, x''), (2, x'6d6f6d656e7473'), (3, x'616c62756d73')) AS place
-                WHERE place.column1 NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND day = 0)
+                WHERE place.column1 NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isDirectory) AND day = 0)
                     OR place.column1 > 1 AND NOT EXISTS (SELECT 1 FROM dentry
                         WHERE parent = 1 AND name = place.column2 AND ino = place.column1)
             """)
@@ -108,7 +108,7 @@ extension IntegrityConstraint {
     private static let ofInodes = [
         IntegrityConstraint(
             "its inode number is out of range", .inode, .mender(.inodeNumbers),
-            query: "SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(RuleText.numberMax)"),
+            query: "SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(ConstraintSQL.numberMax)"),
         IntegrityConstraint(
             "invalid file type",
             mending: [
@@ -126,24 +126,25 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "its content number is out of range", .inode, .mender(.contentNumbers),
             query: """
-                SELECT ino FROM inode WHERE \(RuleText.isFile) AND NOT \(RuleText.isContent)
+                SELECT ino FROM inode WHERE \(ConstraintSQL.isFile) AND NOT \(ConstraintSQL.isContent)
                 """),
         IntegrityConstraint(
             "not a directory, but has a day",
-            mending: ["UPDATE inode SET day = 0 WHERE NOT \(RuleText.isDirectory) AND day <> 0"],
-            query: "SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND day <> 0"),
+            mending: ["UPDATE inode SET day = 0 WHERE NOT \(ConstraintSQL.isDirectory) AND day <> 0"],
+            query: "SELECT ino FROM inode WHERE NOT \(ConstraintSQL.isDirectory) AND day <> 0"),
         IntegrityConstraint(
             "not a regular file, but has content",
             mending: [
-                "UPDATE inode SET content = 0, allocated = 0 WHERE NOT \(RuleText.isFile) AND \(hasContent)"
-            ], query: "SELECT ino FROM inode WHERE NOT \(RuleText.isFile) AND \(hasContent)"),
+                "UPDATE inode SET content = 0, allocated = 0 WHERE NOT \(ConstraintSQL.isFile) AND \(hasContent)"
+            ], query: "SELECT ino FROM inode WHERE NOT \(ConstraintSQL.isFile) AND \(hasContent)"),
         bounded(
             "inode",
             [
                 Column(
                     name: "nlink", high: 1 << 31 - 1,
                     repaired:
-                        "CASE WHEN \(RuleText.isDirectory) THEN \(RuleText.directoryLinks) ELSE \(RuleText.links) END"
+                        "CASE WHEN \(ConstraintSQL.isDirectory) THEN \(ConstraintSQL.directoryLinks) "
+                        + "ELSE \(ConstraintSQL.links) END"
                 ),
                 Column(name: "allocated", high: countMax),
                 Column(name: "content", high: countMax),
@@ -156,13 +157,13 @@ extension IntegrityConstraint {
             ]),
         IntegrityConstraint(
             "its count of entries is out of range",
-            mending: ["UPDATE inode SET size = 0 WHERE \(RuleText.isDirectory) AND size < 0"],
-            query: "SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND size < 0"),
+            mending: ["UPDATE inode SET size = 0 WHERE \(ConstraintSQL.isDirectory) AND size < 0"],
+            query: "SELECT ino FROM inode WHERE \(ConstraintSQL.isDirectory) AND size < 0"),
     ]
 
     /// Every file has a content, and every link a target.
     private static let isLikeDirectory =
-        "NOT \(RuleText.isDirectory) AND content = 0 AND ino NOT IN (SELECT ino FROM symlink) "
+        "NOT \(ConstraintSQL.isDirectory) AND content = 0 AND ino NOT IN (SELECT ino FROM symlink) "
         + "AND ino IN (SELECT parent FROM dentry)"
     private static let hasContent = "(content <> 0 OR allocated <> 0)"
     private static let isType =
@@ -171,7 +172,7 @@ extension IntegrityConstraint {
     private static let ofNames = [
         IntegrityConstraint(
             "the number of its directory entry is out of range", .inode, .mender(.nameNumbers),
-            query: "SELECT ino FROM dentry WHERE id NOT BETWEEN 16 AND \(RuleText.numberMax)"),
+            query: "SELECT ino FROM dentry WHERE id NOT BETWEEN 16 AND \(ConstraintSQL.numberMax)"),
         deleting(
             "trash_name", key: "photo",
             unless: areValid(["photo", "id", "parent", "ino"].map { Column(name: $0, high: countMax) })),
@@ -198,8 +199,8 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM photo WHERE length(group_id) > \(PhotoRow.groupBytesMax)"),
         IntegrityConstraint(
             "invalid name of a camera",
-            mending: ["UPDATE photo SET camera = NULL WHERE NOT \(RuleText.isName("camera"))"],
-            query: "SELECT ino FROM photo WHERE NOT \(RuleText.isName("camera"))"),
+            mending: ["UPDATE photo SET camera = NULL WHERE NOT \(ConstraintSQL.isName("camera"))"],
+            query: "SELECT ino FROM photo WHERE NOT \(ConstraintSQL.isName("camera"))"),
         IntegrityConstraint(
             "invalid date source",
             mending: ["UPDATE photo SET source = x'' WHERE length(source) > 255"],
@@ -209,12 +210,12 @@ extension IntegrityConstraint {
             mending: [
                 """
                 UPDATE photo SET day = coalesce((SELECT d.day FROM dentry JOIN inode AS d ON d.ino = dentry.parent
-                    WHERE dentry.ino = photo.ino AND \(RuleText.isDay("d.day"))),
+                    WHERE dentry.ino = photo.ino AND \(ConstraintSQL.isDay("d.day"))),
                     CAST(strftime('%Y%m%d', captured, 'unixepoch') AS INTEGER), 19700101)
-                    WHERE NOT \(RuleText.isDay("day"))
+                    WHERE NOT \(ConstraintSQL.isDay("day"))
                 """,
-                "UPDATE photo SET day = 19700101 WHERE NOT \(RuleText.isDay("day"))",
-            ], query: "SELECT ino FROM photo WHERE NOT \(RuleText.isDay("day"))"),
+                "UPDATE photo SET day = 19700101 WHERE NOT \(ConstraintSQL.isDay("day"))",
+            ], query: "SELECT ino FROM photo WHERE NOT \(ConstraintSQL.isDay("day"))"),
         deleting(
             "copy",
             unless: areValid([Column(name: "photo", high: countMax)])),
@@ -240,7 +241,7 @@ extension IntegrityConstraint {
 
     private static let isThumbnail = areValid([
         Column(name: "width", low: 1, high: 1 << 16), Column(name: "height", low: 1, high: 1 << 16),
-        Column(name: "content", high: Int64(RuleText.numberMax)),
+        Column(name: "content", high: Int64(ConstraintSQL.numberMax)),
         Column(name: "length", low: -1, high: 1 << 30),
         Column(name: "version", high: countMax),
     ])

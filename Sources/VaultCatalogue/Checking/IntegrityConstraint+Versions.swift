@@ -2,9 +2,9 @@
 extension IntegrityConstraint {
     /// Directories of versions of an existing file.
     private static let ofFiles = """
-        SELECT dentry.ino FROM dentry JOIN inode AS d ON d.ino = dentry.ino AND d.\(RuleText.isDirectory)
+        SELECT dentry.ino FROM dentry JOIN inode AS d ON d.ino = dentry.ino AND d.\(ConstraintSQL.isDirectory)
             WHERE dentry.parent = 4 AND name IN (SELECT CAST(printf('%016x', ino) AS BLOB) FROM inode
-                WHERE \(RuleText.isFile))
+                WHERE \(ConstraintSQL.isFile))
         """
     private static let inVersions = """
         ino IN (SELECT ino FROM dentry WHERE parent IN (SELECT ino FROM dentry WHERE parent = 4))
@@ -13,17 +13,17 @@ extension IntegrityConstraint {
     static let strayVersions = """
         SELECT parent, id, ino FROM dentry WHERE parent = 4 AND ino NOT IN (\(ofFiles))
             UNION SELECT parent, id, ino FROM dentry WHERE parent IN (SELECT ino FROM dentry WHERE parent = 4)
-                AND ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))
+                AND ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isFile))
         """
     private static let isMarkedWrongly = """
-        \(RuleText.isFile) AND (flags & 256 <> 0) <> (\(inVersions))
+        \(ConstraintSQL.isFile) AND (flags & 256 <> 0) <> (\(inVersions))
         """
 
     static let versions = [
         IntegrityConstraint(
             "the directory of versions is invalid", .inode, .mender(.versions),
             query: """
-                SELECT ino FROM inode WHERE ino = 4 AND (NOT \(RuleText.isDirectory) OR day <> 0 OR flags & 2 = 0)
+                SELECT ino FROM inode WHERE ino = 4 AND (NOT \(ConstraintSQL.isDirectory) OR day <> 0 OR flags & 2 = 0)
                     UNION SELECT ino FROM dentry WHERE ino = 4
                 """),
         IntegrityConstraint(
@@ -33,11 +33,11 @@ extension IntegrityConstraint {
             "version flag does not match its directory",
             mending: [
                 """
-                INSERT OR IGNORE INTO classification_pending SELECT ino FROM inode WHERE \(RuleText.isFile)
+                INSERT OR IGNORE INTO classification_pending SELECT ino FROM inode WHERE \(ConstraintSQL.isFile)
                     AND flags & 256 <> 0 AND NOT \(inVersions)
                 """,
-                "UPDATE inode SET flags = flags & ~256 WHERE \(RuleText.isFile) AND NOT \(inVersions)",
-                "UPDATE inode SET flags = flags | 256 WHERE \(RuleText.isFile) AND \(inVersions)",
+                "UPDATE inode SET flags = flags & ~256 WHERE \(ConstraintSQL.isFile) AND NOT \(inVersions)",
+                "UPDATE inode SET flags = flags | 256 WHERE \(ConstraintSQL.isFile) AND \(inVersions)",
             ],
             query: "SELECT ino FROM inode WHERE \(isMarkedWrongly)"),
     ]

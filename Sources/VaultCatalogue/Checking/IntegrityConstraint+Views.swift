@@ -11,11 +11,11 @@ extension IntegrityConstraint {
     static let viewNames = IntegrityConstraint(
         "its name in views is missing or invalid", .inode, .mender(.viewNames),
         query: """
-            SELECT ino FROM photo WHERE NOT \(RuleText.isName("name")) OR (name IS NULL) <> \(isGone) OR \(isTaken)
+            SELECT ino FROM photo WHERE NOT \(ConstraintSQL.isName("name")) OR (name IS NULL) <> \(isGone) OR \(isTaken)
             """)
 
     fileprivate static let photosWithInvalidName = """
-        UPDATE photo SET name = NULL WHERE NOT \(RuleText.isName("name")) OR \(isGone) OR \(isTaken)
+        UPDATE photo SET name = NULL WHERE NOT \(ConstraintSQL.isName("name")) OR \(isGone) OR \(isTaken)
         """
     /// Photos without a name in views, and their names in moments.
     fileprivate static let photosWithoutName = """

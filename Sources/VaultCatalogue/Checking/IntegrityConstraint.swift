@@ -47,7 +47,7 @@ public struct IntegrityConstraint: Sendable {
 }
 
 /// Parts of the constraints' statements.
-enum RuleText {
+enum ConstraintSQL {
     static let isDirectory = "mode & 61440 = 16384"
     static let isFile = "mode & 61440 = 32768"
     static let isLink = "mode & 61440 = 40960"
@@ -103,27 +103,27 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"),
         IntegrityConstraint(
             "invalid file name", .inode, .mender(.names),
-            query: "SELECT ino FROM dentry WHERE NOT \(RuleText.isName("name"))"),
+            query: "SELECT ino FROM dentry WHERE NOT \(ConstraintSQL.isName("name"))"),
         IntegrityConstraint(
             "invalid original name in the trash", .inode,
             .mender(.takenNames),
             query: """
-                SELECT ino FROM trash WHERE id = 0 AND NOT \(RuleText.isName("name"))
-                    UNION SELECT photo FROM trash_name WHERE NOT \(RuleText.isName("name"))
+                SELECT ino FROM trash WHERE id = 0 AND NOT \(ConstraintSQL.isName("name"))
+                    UNION SELECT photo FROM trash_name WHERE NOT \(ConstraintSQL.isName("name"))
                 """),
         formerNames,
     ]
 
     static let formerNames = IntegrityConstraint(
         "invalid former name",
-        mending: ["UPDATE photo SET former = NULL WHERE NOT \(RuleText.isName("former"))"],
-        query: "SELECT ino FROM photo WHERE NOT \(RuleText.isName("former"))")
+        mending: ["UPDATE photo SET former = NULL WHERE NOT \(ConstraintSQL.isName("former"))"],
+        query: "SELECT ino FROM photo WHERE NOT \(ConstraintSQL.isName("former"))")
 
     // MARK: Directories
 
     private static let directoryEntries = """
         SELECT dentry.parent, dentry.id, dentry.name, inode.ino, inode.day, inode.parent AS above
-            FROM inode CROSS JOIN dentry ON dentry.ino = inode.ino WHERE inode.\(RuleText.isDirectory)
+            FROM inode CROSS JOIN dentry ON dentry.ino = inode.ino WHERE inode.\(ConstraintSQL.isDirectory)
         """
 
     private static let directories = [
@@ -131,8 +131,8 @@ extension IntegrityConstraint {
             "directory entry with an invalid parent", .inode, .mender(.strayNames),
             query: """
                 SELECT ino FROM dentry
-                    WHERE parent NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
-                    OR parent = 1 AND ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
+                    WHERE parent NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isDirectory))
+                    OR parent = 1 AND ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isDirectory))
                 """),
         IntegrityConstraint(
             "a directory has several names", .inode, .mender(.directories),
@@ -150,7 +150,7 @@ extension IntegrityConstraint {
             mending: [
                 """
                 UPDATE inode SET parent = coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
-                    WHERE \(RuleText.isDirectory) AND (ino IN (1, 4) OR ino IN (SELECT ino FROM dentry))
+                    WHERE \(ConstraintSQL.isDirectory) AND (ino IN (1, 4) OR ino IN (SELECT ino FROM dentry))
                     AND parent <> coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
                 """
             ],
@@ -162,9 +162,9 @@ extension IntegrityConstraint {
             "misplaced or misnamed day directory", .inode, .mender(.days),
             query: """
                 SELECT ino FROM (\(directoryEntries)) WHERE CASE WHEN parent <> 2 THEN day <> 0
-                    ELSE NOT \(RuleText.isDay("day")) OR name <> CAST(\(RuleText.dayName("day")) AS BLOB) END
+                    ELSE NOT \(ConstraintSQL.isDay("day")) OR name <> CAST(\(ConstraintSQL.dayName("day")) AS BLOB) END
                     UNION SELECT dentry.ino FROM dentry JOIN inode USING(ino)
-                        WHERE dentry.parent = 2 AND NOT \(RuleText.isDirectory)
+                        WHERE dentry.parent = 2 AND NOT \(ConstraintSQL.isDirectory)
                 """),
     ]
 
@@ -212,15 +212,15 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "has a link target, but is not a symbolic link",
             mending: [
-                "DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))"
+                "DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isLink))"
             ],
             query: """
-                SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))
+                SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(ConstraintSQL.isLink))
                 """),
         IntegrityConstraint(
             "symbolic link without a target",
             query: """
-                SELECT ino FROM inode WHERE \(RuleText.isLink) AND ino NOT IN (SELECT ino FROM symlink)
+                SELECT ino FROM inode WHERE \(ConstraintSQL.isLink) AND ino NOT IN (SELECT ino FROM symlink)
                 """),
         IntegrityConstraint(
             "on the orphan list, but has a name",
@@ -248,25 +248,26 @@ extension IntegrityConstraint {
             "extent past the file's end",
             mending: [
                 """
-                UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile)
-                    AND size < \(RuleText.storedEnd)
+                UPDATE inode SET size = \(ConstraintSQL.storedEnd) WHERE \(ConstraintSQL.isFile)
+                    AND size < \(ConstraintSQL.storedEnd)
                 """
             ],
-            query: "SELECT ino FROM inode WHERE \(RuleText.isFile) AND size < \(RuleText.storedEnd)"),
+            query: "SELECT ino FROM inode WHERE \(ConstraintSQL.isFile) AND size < \(ConstraintSQL.storedEnd)"
+        ),
     ]
 
     static let sizes = IntegrityConstraint(
         "invalid size",
         mending: [
             """
-            UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile) AND NOT \(isSize)
+            UPDATE inode SET size = \(ConstraintSQL.storedEnd) WHERE \(ConstraintSQL.isFile) AND NOT \(isSize)
             """,
             """
             UPDATE inode SET size = coalesce((SELECT length(target) FROM symlink WHERE symlink.ino = inode.ino), 0)
-                WHERE NOT \(RuleText.isFile) AND NOT \(RuleText.isDirectory) AND NOT \(isSize)
+                WHERE NOT \(ConstraintSQL.isFile) AND NOT \(ConstraintSQL.isDirectory) AND NOT \(isSize)
             """,
         ],
-        query: "SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND NOT \(isSize)")
+        query: "SELECT ino FROM inode WHERE NOT \(ConstraintSQL.isDirectory) AND NOT \(isSize)")
 
     private static let isSize = "size BETWEEN 0 AND 1 << 60"
     static let impossibleExtents = """
@@ -279,7 +280,7 @@ extension IntegrityConstraint {
         """
     /// Contents of files with fewer bytes in extents within the file than `allocated` counts, or with a negative count.
     static let missingExtents = """
-        SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND size BETWEEN 0 AND 1 << 60
+        SELECT DISTINCT content FROM inode WHERE \(ConstraintSQL.isFile) AND size BETWEEN 0 AND 1 << 60
             AND NOT (allocated BETWEEN 0 AND (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent
                 WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0))
         """

@@ -20,16 +20,17 @@ extension Tables {
     }
 
     /// Inodes, or contents, that violate a constraint; at most `limit`.
-    public func violations(of rule: IntegrityConstraint, limit: Int) throws(CatalogueError) -> [UInt64] {
-        let query = connection.prepare("SELECT * FROM (\(rule.query)) LIMIT ?")
+    public func violations(of constraint: IntegrityConstraint, limit: Int) throws(CatalogueError) -> [UInt64]
+    {
+        let query = connection.prepare("SELECT * FROM (\(constraint.query)) LIMIT ?")
         query.bind(1, Int64(limit))
         return try query.all { $0.unsigned(0) }
     }
 
     /// Counts all totals again.
     public func countTotals() throws(CatalogueError) {
-        for rule in IntegrityConstraint.totals {
-            if case .statements(let statements) = rule.remedy {
+        for constraint in IntegrityConstraint.totals {
+            if case .statements(let statements) = constraint.remedy {
                 for statement in statements { try connection.execute(statement) }
             }
         }
@@ -257,7 +258,7 @@ extension Tables {
     /// The size of the largest file with a content, among possible sizes; nil if no file has it.
     public func largestSize(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64? {
         let query = connection.prepare(
-            "SELECT max(size) FROM inode WHERE content = ? AND \(RuleText.isFile) "
+            "SELECT max(size) FROM inode WHERE content = ? AND \(ConstraintSQL.isFile) "
                 + "AND size BETWEEN 0 AND \(Geometry.fileBytesMax)")
         query.bind(1, content)
         return try query.one { $0.isNull(0) ? nil : $0.unsigned(0) } ?? nil
@@ -267,7 +268,7 @@ extension Tables {
     public func storedBytes(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64 {
         let query = connection.prepare(
             "SELECT coalesce(max(CASE WHEN allocated BETWEEN 0 AND size THEN allocated ELSE size END), 0) "
-                + "FROM inode WHERE content = ? AND \(RuleText.isFile) "
+                + "FROM inode WHERE content = ? AND \(ConstraintSQL.isFile) "
                 + "AND size BETWEEN 0 AND \(Geometry.fileBytesMax)")
         query.bind(1, content)
         return try query.one { $0.unsigned(0) } ?? 0
@@ -276,7 +277,8 @@ extension Tables {
     /// Counts the stored bytes of the files with a content again.
     public func countStoredBytes(ofFilesWith content: UInt64) throws(CatalogueError) {
         let update = connection.prepare(
-            "UPDATE inode SET allocated = \(RuleText.storedBytes) WHERE content = ? AND \(RuleText.isFile)")
+            "UPDATE inode SET allocated = \(ConstraintSQL.storedBytes) WHERE content = ? AND \(ConstraintSQL.isFile)"
+        )
         update.bind(1, content)
         try update.run()
     }
@@ -284,7 +286,7 @@ extension Tables {
     /// The size of a file with a content that has no holes by its row; nil if there is none.
     public func sizeWithoutHoles(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64? {
         let query = connection.prepare(
-            "SELECT max(size) FROM inode WHERE content = ? AND \(RuleText.isFile) AND allocated = size "
+            "SELECT max(size) FROM inode WHERE content = ? AND \(ConstraintSQL.isFile) AND allocated = size "
                 + "AND size BETWEEN 1 AND \(Geometry.fileBytesMax)")
         query.bind(1, content)
         return try query.one { $0.isNull(0) ? nil : $0.unsigned(0) } ?? nil
@@ -296,7 +298,7 @@ extension Tables {
     ) throws(CatalogueError) -> [(record: CheckedRun, revision: UInt64)] {
         let query = connection.prepare(
             "SELECT id, 0, identity.length, sector, generation, epoch, 1, version FROM inode "
-                + "JOIN identity ON identity.id = inode.ino WHERE content = ? AND \(RuleText.isFile) "
+                + "JOIN identity ON identity.id = inode.ino WHERE content = ? AND \(ConstraintSQL.isFile) "
                 + "AND ino NOT IN (SELECT id FROM unrecorded)")
         query.bind(1, content)
         return try query.all { (Self.checkedRun($0), $0.unsigned(7)) }

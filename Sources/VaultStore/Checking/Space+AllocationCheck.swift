@@ -8,7 +8,7 @@ public struct AllocationReport: Sendable, Equatable {
     /// Free by the bitmap but referred to: a write would destroy their data.
     public var unmarkedSectors = 0
     /// Freed by a commit but referred to: they would soon be marked as free.
-    public var givenBackSectors = 0
+    public var freedTooEarlySectors = 0
     /// Segments whose count of used sectors differs from their bits.
     public var wrongCounts = 0
     /// Segments whose bits cannot be read.
@@ -25,7 +25,7 @@ public struct AllocationReport: Sendable, Equatable {
     public mutating func add(_ other: AllocationReport) {
         leakedSectors += other.leakedSectors
         unmarkedSectors += other.unmarkedSectors
-        givenBackSectors += other.givenBackSectors
+        freedTooEarlySectors += other.freedTooEarlySectors
         wrongCounts += other.wrongCounts
         lostBitmaps += other.lostBitmaps
         leakedSlots += other.leakedSlots
@@ -123,14 +123,14 @@ extension Space {
     public func compareSectors(_ expected: ExpectedUse, mending: Bool = false) -> AllocationReport {
         var expected = expected
         return lock.withLock {
-            let givenBack = givenBackSectors(expected)
+            let givenBack = freedTooEarlySectors(expected)
             if mending && givenBack > 0 { keep(expected) }
             for free in pending where free.entry.kind == DeltaLayout.kindSectorsFreed {
                 expected.mark(free.entry.sectors)
             }
             for entry in pendingErase { expected.mark(entry.sectors) }
             var report = AllocationReport()
-            report.givenBackSectors = givenBack
+            report.freedTooEarlySectors = givenBack
             for segment in expected.segments where segment < sectors.segmentCount {
                 report.add(compare(segment, expected.row(of: segment), mending: mending))
             }
@@ -139,7 +139,7 @@ extension Space {
     }
 
     /// The number of sectors that runs use although they were freed or are to be overwritten. Under `lock`.
-    private func givenBackSectors(_ expected: ExpectedUse) -> Int {
+    private func freedTooEarlySectors(_ expected: ExpectedUse) -> Int {
         let entries = pending.map(\.entry) + pendingErase
         return entries.reduce(0) { count, entry in
             guard entry.kind == DeltaLayout.kindSectorsFreed else { return count }

@@ -23,7 +23,7 @@ extension Space {
 
     /// Looks at the claim if that is due, to detect another mount's even while nothing is written. Returns the
     /// milliseconds until the next call; nil: not before the next write.
-    public func lookAtClaimIfDue() -> Int64? { claim?.lookIfDue() }
+    public func checkClaimIfDue() -> Int64? { claim?.lookIfDue() }
 
     /// Why the last look at the claim failed: nothing is written until one succeeds.
     public var claimFailure: StoreError? { claim?.failure }

@@ -47,7 +47,7 @@ final class BackupHold: Sendable {
     }
 
     /// Whether a backup is reading the vault. It may have read a soft root just before.
-    var isCopyUnderWay: Bool { Self.copy(of: vault) != nil }
+    var isBackupRunning: Bool { Self.copy(of: vault) != nil }
 
     /// The backup that room must be kept for; nil for none. Called after a durable root was written, before anything
     /// that it freed is reused.

@@ -52,7 +52,7 @@ extension Space {
 
     /// Gives up backups and snapshots because room has run out: they must start again. Two durable commits later
     /// everything kept is free.
-    public func giveUpCopies() {
+    public func releaseBackupHolds() {
         copies?.giveUp()
         lock.withLock {
             kept.keep(for: nil, slotsInUse: slots.inUse)
@@ -61,7 +61,7 @@ extension Space {
     }
 
     /// As above, but only for backups, if the kept slots cause a shortage of slots. Under `lock`.
-    func giveUpCopiesIfShort() {
+    func releaseBackupHoldsIfShort() {
         guard kept.slotCount > slots.freeSlots, isShortOfSlots else { return }
         copies?.giveUp()
         kept.keep(for: nil, slotsInUse: slots.inUse)

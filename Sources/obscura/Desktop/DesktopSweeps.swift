@@ -93,7 +93,7 @@ final class DesktopSweeps: Sendable {
         endOldSweep()
         guard isWanted, wasLive.load(ordering: .relaxed) else { return }
         // Earlier writes must not wait for the moved files.
-        try? library.settle()
+        try? library.flushAll()
         let started = DesktopSweep(user: user.id, since: begun, directory: directory).start()
         late = started?.process
         let isBrief = end == .signal(SIGPWR)

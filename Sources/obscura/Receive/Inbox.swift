@@ -176,7 +176,7 @@ final class Inbox: @unchecked Sendable {
         let (id, upload) = (job.id, job.upload)
         defer { lock.withLock { _ = finishing.remove(upload.workingName) } }
         do throws(Refusal) {
-            try upload.settle(now: .now())
+            try upload.closeFile(at: .now())
             let directory = albumPath + upload.head.path.dropLast().map { Name($0) }
             let file = try upload.place(in: directory)
             let path = upload.directory.path(file.name)

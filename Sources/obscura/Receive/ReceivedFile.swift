@@ -18,7 +18,7 @@ struct ReceivedFile: Sendable {
 
 extension Upload {
     /// Gives the file its time and closes it. The next step is `place`, and then to sync its directory.
-    func settle(now: Timestamp) throws(Refusal) {
+    func closeFile(at now: Timestamp) throws(Refusal) {
         if let failure { throw Refusal(failure) }
         if !head.fileDigest.isEmpty, readBack() != head.fileDigest {
             directory.remove(workingName)

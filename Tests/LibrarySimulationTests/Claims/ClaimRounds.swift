@@ -126,7 +126,7 @@ final class ClaimRounds: @unchecked Sendable {
             case 6..<8: try write("albums/f\(random(0..<20))", random(1..<20_000), process, isSafe: false)
             case 8: try remove(number, process)
             case 9: process.commit(durable: random(0..<4) == 0)
-            case 10: _ = process.space.lookAtClaimIfDue()
+            case 10: _ = process.space.checkClaimIfDue()
             default: turns.wait(milliseconds: Int64(random(0..<9000)))
             }
         }

@@ -312,9 +312,9 @@ import VaultFormat
 
     @Test func `the timer finds another's claim though nothing is written`() throws {
         let old = try writer(on: here)
-        #expect(old.space.lookAtClaimIfDue() == 4000)
+        #expect(old.space.checkClaimIfDue() == 4000)
         try stealClaim(for: there.start())
-        #expect(old.space.lookAtClaimIfDue() == nil)
+        #expect(old.space.checkClaimIfDue() == nil)
         #expect(old.space.writeStop == .claimLost)
     }
 

@@ -134,8 +134,8 @@ struct HostMountTests {
     @Test(arguments: [0, 1]) func `a segment of pages is missing`(number: Int) throws {
         try writeOld(place)
         try place.shell("mv V/segments/00000\(number).seg kept")
-        let reason =
-            "segment 00000\(number) is missing: unmount it, then run obscura check \(place.vault) --repair"
+        let advice = "put it back from a backup if there is one, then run obscura check"
+        let reason = "segment 00000\(number) is missing: unmount it, \(advice) \(place.vault) --repair"
         expectLine(
             try obscura("mount", "V", "D", "--password-stdin"), 0, "/D: mounted read-only: \(reason)")
         try expectReadOnlyMount(place, reason)
@@ -144,7 +144,7 @@ struct HostMountTests {
             "V: cannot be written: segment 00000\(number) is missing: mount it with -o ro")
         expectLine(
             try obscura("import", "V", "pw", "--password-stdin"), 6,
-            "V: cannot be written: segment 00000\(number) is missing: run obscura check V --repair")
+            "V: cannot be written: segment 00000\(number) is missing: \(advice) V --repair")
         // Put back, it is as it was; lost, it is made anew.
         try place.shell("mv kept V/segments/00000\(number).seg")
         try place.mount()
@@ -157,7 +157,8 @@ struct HostMountTests {
         try place.shell("rm V/segments/00000[01].seg")
         expectLine(
             try obscura("mount", "V", "D", "--password-stdin"), 6,
-            "damage found: no state of the space can be read")
+            "damage found: no state of the space can be read (obscura check --repair recovers what can be read)"
+        )
     }
 
     @Test func `a segment is removed under a mount`() throws {
@@ -170,7 +171,8 @@ struct HostMountTests {
             #expect(try place.run(["/bin/sh", "-c", line]).errors.contains("Read-only file system"))
         }
         #expect(try place.shell("cat D/albums/new") == "new\n")
-        let advice = "unmount it, then run obscura check \(place.vault) --repair"
+        let advice =
+            "unmount it, put it back from a backup if there is one, then run obscura check \(place.vault) --repair"
         #expect(
             try obscura("status", "D").output.hasSuffix(
                 "Read-only       segment 000000 is missing: \(advice)\n"))

@@ -223,14 +223,14 @@ extension LibraryUser {
         try fixture.ln("moments/2011-11-11/moved.jpg", "albums/m.jpg")
         _ = try fixture.library.importer.add(
             plain: importFile("m.jpg.xmp", MemorySource(xmp("2011-11-11"))), to: fixture.ino("albums"))
-        try fixture.library.importer.settle(moved.photo, in: other)
+        try fixture.library.importer.pinIfNeeded(moved.photo, in: other)
         #expect(try !fixture.row("moments/2011-11-11/moved.jpg").isPinned)
         #expect(try fixture.source("albums/m.jpg") == "sidecar")
         // And one that says another day: it was pinned.
         try fixture.ln("moments/2024-05-01/own.jpg", "albums/o.jpg")
         _ = try fixture.library.importer.add(
             plain: importFile("o.xmp", MemorySource(xmp("2000-01-02"))), to: fixture.ino("albums"))
-        try fixture.library.importer.settle(fixture.ino("albums/o.jpg"), in: own)
+        try fixture.library.importer.pinIfNeeded(fixture.ino("albums/o.jpg"), in: own)
         #expect(try fixture.row("moments/2024-05-01/own.jpg").isPinned)
         #expect(try fixture.moments() == ["2011-11-11/moved.jpg", "2024-05-01/own.jpg"])
         // Equal bytes may stand in moments twice.

@@ -276,7 +276,8 @@ private final class StillClock: Sendable {
         #expect(try fixture.get("albums/old") == noise(300_000, seed: 1))
         let found = try status(fixture)
         #expect(found["reason"] == "segment 00000\(number) is missing")
-        #expect(found["advice"] == "unmount it, then run obscura check \(fixture.vault.path) --repair")
+        let advice = "unmount it, put it back from a backup if there is one, then run obscura check"
+        #expect(found["advice"] == "\(advice) \(fixture.vault.path) --repair")
         // Not yet; and then it is there again, and nothing is lost.
         #expect(try control("settle", fixture)["written"] == "no")
         try FileManager.default.moveItem(atPath: path + ".away", toPath: path)

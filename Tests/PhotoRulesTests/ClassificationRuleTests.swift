@@ -6,13 +6,13 @@ import Testing
 @testable import PhotoRules
 
 /// *Photos and plain files* of the contract: the effect of a file's bytes, and the files that follow it.
-@Suite("Photos and plain files: rules of classification") struct FilingRuleTests {
+@Suite("Photos and plain files: rules of classification") struct ClassificationRuleTests {
     private func filed(
         _ classification: Classification, photo: Bool = false, copy: Bool = false, named: Bool = true,
         photoName: Bool = true
-    ) -> Filing {
-        filing(
-            of: FilingFacts(isPhoto: photo, isCopy: copy, isNamed: named, hasPhotoName: photoName),
+    ) -> ClassificationEffect {
+        classificationEffect(
+            of: ClassificationFacts(isPhoto: photo, isCopy: copy, isNamed: named, hasPhotoName: photoName),
             as: classification)
     }
 

@@ -1,7 +1,7 @@
 package import CatalogueRows
 
 /// The consequence of a classification for a file.
-package enum Filing: Sendable {
+package enum ClassificationEffect: Sendable {
     case nothing
     /// A picture or video becomes a photo and gets a moment.
     case promote
@@ -12,7 +12,7 @@ package enum Filing: Sendable {
 }
 
 /// A regular file that was classified.
-package struct FilingFacts: Sendable {
+package struct ClassificationFacts: Sendable {
     package var isPhoto: Bool
     /// Whether the file stands for another photo with the same bytes.
     package var isCopy: Bool
@@ -28,7 +28,9 @@ package struct FilingFacts: Sendable {
 }
 
 /// The consequence of a classification for a file.
-package func filing(of file: FilingFacts, as classification: Classification) -> Filing {
+package func classificationEffect(of file: ClassificationFacts, as classification: Classification)
+    -> ClassificationEffect
+{
     guard file.isNamed, !file.isCopy else { return .nothing }
     return switch (classification, file.isPhoto) {
     case (.unknown, _): .nothing
