@@ -47,6 +47,8 @@ import VaultFormat
                     jpeg(more: index * 1000 + number) + noise(bytes - 320, seed: number + 1))
             }
         }
+        // The share of photos counts from their commit on.
+        _ = try kept(fixture)
         return fixture
     }
 
