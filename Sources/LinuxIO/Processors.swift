@@ -5,7 +5,7 @@ internal import Synchronization
 /// The processors that threads may use: sched_setaffinity(2).
 ///
 /// The kernel has threads and processes inherit what their starter may use. Those that are started by `startThread`,
-/// `onAllCores` and `spawn` are not bound, whoever starts them.
+/// `onAllCores` and `spawn` are not bound, on whichever thread they start.
 public enum Processors {
     /// A bit for each processor: what a thread may use that is not bound. Nil: no thread was ever bound.
     private static let all = Mutex<[UInt64]?>(nil)

@@ -252,7 +252,7 @@ enum Command: String, CaseIterable {
         case .export:
             """
             DIR must be empty, not exist, or hold an export that was interrupted, which then goes on. Times, modes and
-            attributes are kept. Whoever can read DIR can see the photos. Device nodes and set-user-ID or set-group-ID
+            attributes are kept. Every user who can read DIR can see the photos. Device nodes and set-user-ID or set-group-ID
             bits are left out and named: give --special only for a vault that nobody else has written to.
             """
         case .receive:
@@ -286,7 +286,7 @@ enum Command: String, CaseIterable {
         case .backup:
             """
             VAULT may be mounted. DEST is a vault like any other, with the same passwords; until a new copy is
-            whole it stays the one before. Whoever has copies of different days sees what changed between
+            whole it stays the one before. Anyone with copies of different days sees what changed between
             them, and so perhaps which spaces are in use.
             """
         case .info: "Nobody can see how many of the spaces are in use, with this command or otherwise."

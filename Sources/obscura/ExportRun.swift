@@ -480,7 +480,7 @@ final class ExportRun {
 
     /// The permission bits that the target gets.
     private func permissions(_ attributes: Attributes, _ shown: HostPath) -> mode_t {
-        // Directories of versions are read-only in the mount, but whoever exports them may remove them.
+        // Directories of versions are read-only in the mount, but the owner of the export may remove them.
         let own: mode_t = Library.isOfVersions(attributes.ino) ? S_IWUSR : 0
         let all = mode_t(attributes.mode & 0o7777) | own
         let dropped = all & (S_ISUID | S_ISGID)

@@ -194,8 +194,8 @@ import VaultFormat
             let old = try #require(try handle.read(upToCount: 1))
             try handle.seek(toOffset: offset)
             try handle.write(contentsOf: Data([old[0] ^ 0x10]))
-            let verdict = Result { try space.readAll(1, runs) }
-            switch verdict {
+            let outcome = Result { try space.readAll(1, runs) }
+            switch outcome {
             case .success(let read): #expect(read == data)
             case .failure(let error): #expect(error as? StoreError == .damaged)
             }

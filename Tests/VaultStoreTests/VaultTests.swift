@@ -10,7 +10,7 @@ import VaultFormat
 @Suite("Passwords: vaults and their spaces") struct VaultTests {
     let directory = TemporaryDirectory()
 
-    func verdict(_ body: () throws -> Void) -> VaultError? {
+    func outcome(_ body: () throws -> Void) -> VaultError? {
         do {
             try body()
             return nil
@@ -35,28 +35,28 @@ import VaultFormat
         }
         #expect(try openSpace(path).page(0) == 1)
         #expect(try openSpace(path, password: "two").page(0) == 2)
-        #expect(verdict { _ = try openSpace(path, password: "three") } == .noSpaceOpens)
-        #expect(verdict { try Vault.addSpace(path, new: secret("two"), surviving: []) } == .passwordTaken)
+        #expect(outcome { _ = try openSpace(path, password: "three") } == .noSpaceOpens)
+        #expect(outcome { try Vault.addSpace(path, new: secret("two"), surviving: []) } == .passwordTaken)
     }
 
     @Test func `passwords are changed, and spaces destroyed`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         try Vault.changePassword(path, old: secret("one"), new: secret("uno"))
-        #expect(verdict { _ = try openSpace(path) } == .noSpaceOpens)
+        #expect(outcome { _ = try openSpace(path) } == .noSpaceOpens)
         _ = try openSpace(path, password: "uno")
         try Vault.removeSpace(path, password: secret("uno"))
-        #expect(verdict { _ = try openSpace(path, password: "uno") } == .noSpaceOpens)
+        #expect(outcome { _ = try openSpace(path, password: "uno") } == .noSpaceOpens)
         try Vault.addSpace(path, new: secret("a"), surviving: [])
         try Vault.addSpace(path, new: secret("b"), surviving: [secret("a")])
         #expect(
-            verdict { try Vault.addSpace(path, new: secret("c"), surviving: [secret("a"), secret("b")]) }
+            outcome { try Vault.addSpace(path, new: secret("c"), surviving: [secret("a"), secret("b")]) }
                 == .noUnusedSpace)
     }
 
     @Test func `one mount at a time`() throws {
         let path = try makeVault(directory)
         let space = try Vault.unlock(path, password: secret("one"))
-        #expect(verdict { _ = try Vault.unlock(path, password: secret("one")) } == .inUse)
+        #expect(outcome { _ = try Vault.unlock(path, password: secret("one")) } == .inUse)
         withExtendedLifetime(space) {}
     }
 
@@ -77,8 +77,8 @@ import VaultFormat
         damaged[100] ^= 1
         damaged[65_636] ^= 1
         try damaged.write(to: URL(fileURLWithPath: header))
-        #expect(verdict { _ = try openSpace(path) } == .headerDamaged)
-        #expect(verdict { _ = try openSpace(path, password: "wrong") } == .headerDamaged)
+        #expect(outcome { _ = try openSpace(path) } == .headerDamaged)
+        #expect(outcome { _ = try openSpace(path, password: "wrong") } == .headerDamaged)
     }
 
     @Test func `every segment is full and alike`() throws {
@@ -129,7 +129,7 @@ import VaultFormat
             var endAt = 0
             while true {
                 calls = 0
-                let verdict = verdict {
+                let outcome = outcome {
                     try Vault.create(
                         at: path, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : 16 << 20, kdf: quickKDF,
                         password: secret("x")
@@ -138,8 +138,8 @@ import VaultFormat
                         if calls > endAt { throw .interrupted }
                     }
                 }
-                if verdict == nil { break }
-                #expect(verdict == .interrupted)
+                if outcome == nil { break }
+                #expect(outcome == .interrupted)
                 let left = try FileManager.default.subpathsOfDirectory(atPath: root.path)
                 #expect(left == (isThere ? ["ended"] : []))
                 // Early, in the middle, and each of the last steps.
@@ -155,7 +155,7 @@ import VaultFormat
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         try Data([1]).write(to: URL(fileURLWithPath: path + "/photo.jpg"))
         #expect(
-            verdict {
+            outcome {
                 try Vault.create(
                     at: path, spaces: 1, bytesPerSpace: nil, kdf: quickKDF, password: secret("x")
                 ) { _, _ in }
@@ -163,12 +163,12 @@ import VaultFormat
         #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["photo.jpg"])
         let huge = directory.path + "/huge"
         #expect(
-            verdict {
+            outcome {
                 try Vault.create(
                     at: huge, spaces: 2, bytesPerSpace: 1 << 50, kdf: quickKDF, password: secret("x")
                 ) { _, _ in }
             } == .noRoom)
         #expect(!FileManager.default.fileExists(atPath: huge))
-        #expect(verdict { _ = try Vault.info(huge) } == .notAVault(huge))
+        #expect(outcome { _ = try Vault.info(huge) } == .notAVault(huge))
     }
 }
