@@ -44,6 +44,10 @@ long long obscura_list_attributes(int descriptor, char *names, unsigned long siz
     return flistxattr(descriptor, names, size);
 }
 
+long long obscura_get_attribute_at(const char *path, const char *name, void *value, unsigned long size) {
+    return lgetxattr(path, name, value, size);
+}
+
 long long obscura_get_attribute(int descriptor, const char *name, void *value, unsigned long size) {
     return fgetxattr(descriptor, name, value, size);
 }

@@ -252,8 +252,8 @@ enum Command: String, CaseIterable {
         case .export:
             """
             DIR must be empty, not exist, or hold an export that was interrupted, which then goes on. Times, modes and
-            attributes are kept. Every user who can read DIR can see the photos. Device nodes and set-user-ID or set-group-ID
-            bits are left out and named: give --special only for a vault that nobody else has written to.
+            attributes are kept. Every user who can read DIR can see the photos. Device nodes and set-user-ID or
+            set-group-ID bits are left out and named: give --special only for a vault that nobody else has written to.
             """
         case .receive:
             """

@@ -33,6 +33,8 @@ long long obscura_filesystem_type(int descriptor);
 /// flistxattr(2) and fgetxattr(2) return bytes, fsetxattr(2) returns 0; all return -1 and errno on error.
 long long obscura_list_attributes(int descriptor, char *names, unsigned long size);
 long long obscura_get_attribute(int descriptor, const char *name, void *value, unsigned long size);
+/// lgetxattr(2).
+long long obscura_get_attribute_at(const char *path, const char *name, void *value, unsigned long size);
 int obscura_set_attribute(int descriptor, const char *name, const void *value, unsigned long size);
 
 /// cachestat(2): the number of pages of a file in the page cache. -1 and errno where the kernel, before Linux 6.5, does

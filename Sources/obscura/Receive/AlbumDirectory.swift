@@ -50,8 +50,7 @@ struct ReceivingMount: Sendable {
         var directory = OpenDirectory(try HostPath(directory).open(flags(0)))
         guard (try? directory.status().identity.device) == device else { throw .stale }
         for (depth, name) in path.enumerated() {
-            if makes, depth > 0 { try directory.makeDirectory(name) }
-            directory = OpenDirectory(try directory.openFile(name, flags(depth + 1)))
+            directory = try directory.open(name, flags(depth + 1), makes: makes && depth > 0)
         }
         return directory
     }
@@ -78,6 +77,15 @@ final class OpenDirectory: Sendable {
 
     func open(_ name: Name) throws(Errno) -> OpenDirectory {
         OpenDirectory(try openFile(name, ReceivingMount.flags))
+    }
+
+    /// - Parameter makes: whether the directory is made if it is missing.
+    fileprivate func open(_ name: Name, _ flags: Int32, makes: Bool) throws(Errno) -> OpenDirectory {
+        do throws(Errno) { return OpenDirectory(try openFile(name, flags)) } catch {
+            guard makes, error == .noEntry else { throw error }
+        }
+        try makeDirectory(name)
+        return OpenDirectory(try openFile(name, flags))
     }
 
     /// openat(2) with O_CLOEXEC and O_NOFOLLOW.

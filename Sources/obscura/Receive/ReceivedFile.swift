@@ -88,17 +88,16 @@ struct CapturedTime {
 
     /// Nil if the file is no photo.
     init?(_ path: HostPath) {
-        guard let descriptor = try? path.open(O_RDONLY | O_NOFOLLOW) else { return nil }
-        defer { close(descriptor) }
-        guard let text = Self.attribute("user.obscura.captured", descriptor),
-            let source = Self.attribute("user.obscura.captured.source", descriptor)
+        guard let text = Self.attribute("user.obscura.captured", path),
+            let source = Self.attribute("user.obscura.captured.source", path)
         else { return nil }
         (self.text, self.source) = (text, source)
     }
 
-    private static func attribute(_ name: String, _ descriptor: Int32) -> String? {
+    /// By the path, because opening the file would be three requests more.
+    private static func attribute(_ name: String, _ path: HostPath) -> String? {
         var value = [UInt8](repeating: 0, count: 256)
-        let count = obscura_get_attribute(descriptor, name, &value, UInt(value.count))
+        let count = path.withCString { obscura_get_attribute_at($0, name, &value, UInt(value.count)) }
         return count < 0 ? nil : String(decoding: value[..<Int(count)], as: UTF8.self)
     }
 
