@@ -44,7 +44,8 @@ open class Tree {
         self.options = options
         kernelNames = KernelNames(
             threadsMax: options.limits.retryingThreads, lookupsMin: options.limits.dayLookups,
-            listingsMax: options.limits.keptListings, staleInodesMin: options.limits.staleInodes)
+            listingsMax: options.limits.keptListings, staleInodesMin: options.limits.staleInodes,
+            virtualNamesMin: options.limits.virtualNames)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters

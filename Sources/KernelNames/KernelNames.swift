@@ -9,7 +9,7 @@ public struct KernelNames: Sendable {
     /// Threads whose rename received ESTALE.
     private var renaming: Set<Int32> = []
     private var lookups: DayLookups
-    private var virtualNames = VirtualNames()
+    private var virtualNames: VirtualNames
     /// Inodes that left memory while the kernel might cache an outdated dentry for them. They stay marked
     /// even after all notices: a request by the outdated name may already be on its way.
     private var staleInodes: RecentTable<UInt64, Void>
@@ -23,11 +23,15 @@ public struct KernelNames: Sendable {
     ///   - lookupsMin: the number of threads whose last lookup is remembered at least.
     ///   - listingsMax: the number of closed directories whose listings the kernel keeps at most.
     ///   - staleInodesMin: the number of inodes with outdated names, out of memory, that are remembered at least.
-    public init(threadsMax: Int, lookupsMin: Int, listingsMax: Int, staleInodesMin: Int) {
+    ///   - virtualNamesMin: the number of inodes whose names in virtual directories are remembered at least.
+    public init(
+        threadsMax: Int, lookupsMin: Int, listingsMax: Int, staleInodesMin: Int, virtualNamesMin: Int
+    ) {
         self.threadsMax = threadsMax
         lookups = DayLookups(threadsMax: lookupsMin)
         listings = KeptListings(directoriesMax: listingsMax)
         staleInodes = RecentTable(countMax: staleInodesMin)
+        virtualNames = VirtualNames(inodesMin: virtualNamesMin)
     }
 
     /// The state of a thread that received ESTALE.

@@ -1,4 +1,4 @@
-/// Names in virtual directories by which the kernel has looked inodes up. Remembers those of between `inodesMax` and
+/// Names in virtual directories by which the kernel has looked inodes up. Remembers those of between `inodesMin` and
 /// twice as many inodes; the kernel must drop the names of others.
 struct VirtualNames: Sendable {
     private struct Place: Sendable, Equatable {
@@ -7,10 +7,11 @@ struct VirtualNames: Sendable {
         var notice: KernelNames.Notice { .lostEntry(parent: directory, name: name) }
     }
 
-    private static let inodesMax = 4096
-
+    private let inodesMin: Int
     private var newer: [UInt64: [Place]] = [:]
     private var older: [UInt64: [Place]] = [:]
+
+    init(inodesMin: Int) { self.inodesMin = inodesMin }
 
     var isEmpty: Bool { newer.isEmpty && older.isEmpty }
 
@@ -18,9 +19,10 @@ struct VirtualNames: Sendable {
     mutating func note(_ name: [UInt8], in directory: UInt64, of ino: UInt64) -> [KernelNames.Notice] {
         let place = Place(directory: directory, name: name)
         if newer[ino]?.contains(place) == true { return [] }
-        let known = older.removeValue(forKey: ino) ?? []
-        newer[ino, default: known].append(place)
-        guard newer.count >= Self.inodesMax else { return [] }
+        var known = newer[ino] ?? older.removeValue(forKey: ino) ?? []
+        if !known.contains(place) { known.append(place) }
+        newer[ino] = known
+        guard newer.count >= inodesMin else { return [] }
         defer { (older, newer) = (newer, [:]) }
         return older.values.flatMap { $0.map(\.notice) }
     }

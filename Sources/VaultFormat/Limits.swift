@@ -58,6 +58,8 @@ public struct Limits: Sendable, Hashable {
     public var dayLookups = 1024
     /// Inodes with outdated names in the kernel that are remembered when they leave memory; at most twice as many are.
     public var staleInodes = 65_536
+    /// Inodes whose names in virtual directories are remembered at least; the kernel looks up those of others again.
+    public var virtualNames = 4096
     /// Photos' names that were removed just now, onto which a program may rename a new file; at most twice as many are
     /// remembered.
     public var removedNames = 1024
@@ -139,6 +141,7 @@ public struct Limits: Sendable, Hashable {
         limits.retryingThreads = 64
         limits.dayLookups = 64
         limits.staleInodes = 64
+        limits.virtualNames = 1
         limits.removedNames = 64
         limits.records = 1
         limits.awaitedRecords = 1

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Kernel: names that it has cached") struct StaleNameTests {
     private var names = KernelNames(
-        threadsMax: 4, lookupsMin: 3, listingsMax: 2, staleInodesMin: 2)
+        threadsMax: 4, lookupsMin: 3, listingsMax: 2, staleInodesMin: 2, virtualNamesMin: 2)
     private var dentries = DentryState()
 
     @Test mutating func `an inode that lost a name is refused until it is looked up`() {
@@ -45,6 +45,27 @@ import Testing
             #expect(names.loadedState(of: ino).mayBeStale)
             #expect(!names.loadedState(of: ino).mayBeStale)
         }
+    }
+
+    @Test mutating func `names in views are remembered until others are newer`() {
+        let (name, other) = (Array("a.jpg".utf8), Array("b.jpg".utf8))
+        // One inode by the same name, again and again, among others.
+        for ino in 10...19 as ClosedRange<UInt64> {
+            names.noteVirtualName(name, in: 5, of: 1)
+            names.noteVirtualName(name, in: 6, of: 1)
+            names.noteVirtualName(other, in: 5, of: ino)
+        }
+        let evicted = names.notices
+        #expect(evicted.allSatisfy { $0 == .lostEntry(parent: 5, name: other) } && evicted.count >= 6)
+        names.dropVirtualNames(of: 1)
+        #expect(
+            names.notices.dropFirst(evicted.count) == [
+                .lostEntry(parent: 5, name: name), .lostEntry(parent: 6, name: name),
+            ])
+        // The newest one is remembered, those before it are not.
+        let before = names.notices.count
+        for ino in [18, 19] as [UInt64] { names.dropVirtualNames(of: ino) }
+        #expect(names.notices.count == before + 1)
     }
 
     @Test func `a table remembers its newest entries`() {
