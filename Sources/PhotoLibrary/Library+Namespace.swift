@@ -23,13 +23,11 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(name)
         if let found = try session.lookupVersions(parent, name.bytes, caller) { return found }
-        if options.views, let found = try session.lookupView(parent, name.bytes, caller) { return found }
-        if let virtual {
-            let found = try virtual.lookup(parent, name, caller, unless: cancellation)
-            if let found { return found }
-        } else if VirtualInode.isVirtual(parent) {
-            throw .stale
+        if let virtual, let found = try virtual.lookup(parent, name, caller, unless: cancellation) {
+            return found
         }
+        if options.views, let found = try session.lookupView(parent, name.bytes, caller) { return found }
+        if VirtualInode.isVirtual(parent) { throw .stale }
         if let entry = try find(parent, name, caller) { return entry }
         try session.applyCompanionMoves()
         guard let entry = try find(parent, name, caller) else { throw .noEntry }

@@ -1,16 +1,16 @@
 import CatalogueRows
 package import FileRequests
-import FileTree
+package import FileTree
 import KernelNames
 import LinuxIO
 import PhotoRules
-import PhotoTree
-import VaultCatalogue
+package import PhotoTree
+package import VaultCatalogue
 
 /// Views: virtual directories that list the photos of moments by other orders. Their entries are the photos' inodes.
 extension TreeSession {
     /// Runs `body` once the rows by which photos are in views are up to date.
-    private func viewing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+    package func viewing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
         try applyCompanionMoves()
         if isReadOnly { return try locked(body) }
         // Sends notices as well; changes only rows that the next commit would have changed.
@@ -34,10 +34,7 @@ extension TreeSession {
             if let child = try child(of: node, name, tree) {
                 return virtual(try attributes(of: child, tree))
             }
-            guard let row = try sql(tree.tables.photo(inViewsAs: name)), try contains(node, row, tree) else {
-                throw .noEntry
-            }
-            let inode = try tree.inode(row.ino)
+            guard let inode = try photo(named: name, in: node, tree) else { throw .noEntry }
             noteLookedUp(inode, tree, by: caller)
             // A link made from here puts the photo into an album, as one from its day does.
             tree.kernelNames.noteLookup(of: inode.ino, isInDayOrView: true, by: caller.pid)
@@ -46,6 +43,16 @@ extension TreeSession {
                 attributes: tree.attributes(inode), entryTimeout: KernelTimeout.none,
                 attributeTimeout: PhotoTree.attributeTimeout(of: inode.row))
         }
+    }
+
+    /// The photo of that name in a view; nil if there is none.
+    package func photo(
+        named name: [UInt8], in node: ViewNode, _ tree: PhotoTree
+    ) throws(FileError) -> Inode? {
+        guard let row = try sql(tree.tables.photo(inViewsAs: name)), try contains(node, row, tree) else {
+            return nil
+        }
+        return try tree.inode(row.ino)
     }
 
     /// The directory of that name in a directory; nil if it has photos instead.
@@ -207,14 +214,38 @@ extension TreeSession {
             guard
                 DirectoryEntry.visitDots(node.number, node.parent?.number ?? 1, after: cookie, visit)
             else { return }
-            try sql(
-                tree.tables.eachPhoto(in: key, after: ViewCookie.last(cookie, in: key)) { photo in
-                    guard photo.ino < end, let cookie = ViewCookie.cookie(photo, in: key) else { return true }
-                    return visit(
-                        DirectoryEntry(
-                            name: Name(photo.name), cookie: cookie, ino: photo.ino, mode: regularType))
-                })
+            try eachPhoto(in: key, after: cookie, tree) { photo, cookie in
+                guard photo.ino < end else { return true }
+                return visit(
+                    DirectoryEntry(name: Name(photo.name), cookie: cookie, ino: photo.ino, mode: regularType))
+            }
         }
+    }
+
+    /// Visits the photos of a view from after a cookie, with the cookie of each; none in a view of directories. In
+    /// `viewing`.
+    package func eachPhoto(
+        of node: ViewNode, after cookie: UInt64, _ tree: PhotoTree, _ visit: (ViewedPhoto, UInt64) -> Bool
+    ) throws(FileError) {
+        guard node == .recent else {
+            guard let key = try key(of: node) else { return }
+            return try eachPhoto(in: key, after: cookie, tree, visit)
+        }
+        let newest = try sql(tree.tables.newestArrivals(limit: recentPhotosMax))
+        for (index, photo) in newest.enumerated() {
+            let its = DirectoryEntry.firstCookie + UInt64(index)
+            if its > cookie, !visit(photo, its) { return }
+        }
+    }
+
+    private func eachPhoto(
+        in key: ViewKey, after cookie: UInt64, _ tree: PhotoTree, _ visit: (ViewedPhoto, UInt64) -> Bool
+    ) throws(FileError) {
+        try sql(
+            tree.tables.eachPhoto(in: key, after: ViewCookie.last(cookie, in: key)) { photo in
+                guard let cookie = ViewCookie.cookie(photo, in: key) else { return true }
+                return visit(photo, cookie)
+            })
     }
 }
 

@@ -27,23 +27,13 @@ extension PhotoTree {
     /// entries.
     package func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
         guard try hasThumbs(directory) else { return nil }
-        var shown = virtualDirectoryAttributes(directory)
+        var shown = virtualDirectoryAttributes(attributes(directory))
         shown.ino = VirtualInode.number(encoding: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
         let entry = Entry(
             attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
         return DirectoryEntry(
             name: Name(thumbsName), cookie: DirectoryEntry.firstCookie, ino: shown.ino, mode: shown.mode,
             entry: plus ? entry : nil)
-    }
-
-    /// Attributes of a directory of thumbnails: with the owner and permissions of the real directory, so that it shows
-    /// nobody more than that one does.
-    func virtualDirectoryAttributes(_ directory: Inode) -> Attributes {
-        var shown = attributes(directory)
-        shown.mode = directoryType | shown.mode & 0o555
-        shown.nlink = 2
-        shown.size = 0
-        return shown
     }
 
     /// The mode of a picture of a file with these attributes: readable by all who may read the file, writable by
@@ -71,9 +61,8 @@ extension PhotoTree {
             return .folder(
                 ThumbnailFolder(directory: found.inode.ino, kind: folder.kind, isMirror: true))
         }
-        if let file = try file(behind: name, in: directory) {
-            return .picture(of: file, folder.kind ?? .standard)
-        }
+        let file = try file(behind: name) { name throws(FileError) in try find(directory, name)?.inode }
+        if let file { return .picture(of: file, folder.kind ?? .standard) }
         guard folder.kind == nil else { throw .noEntry }
         if let composition = Composition(named: name) {
             return .composition(directory: folder.directory, composition, hidden: [])
@@ -85,16 +74,18 @@ extension PhotoTree {
 
     /// The photo or copy in a directory whose thumbnail has that name: the one with the same name, else the
     /// one with that name without `.jpg`, unless its own name has a JPEG extension.
-    private func file(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
+    ///
+    /// - Parameter find: finds a name in the directory.
+    func file(
+        behind name: [UInt8], _ find: ([UInt8]) throws(FileError) -> Inode?
+    ) throws(FileError) -> UInt64? {
         guard hasJPEGExtension(name) else { return nil }
-        if let found = try find(directory, name), try photo(representedBy: found.inode) != nil {
-            return found.inode.ino
-        }
+        if let found = try find(name), try photo(representedBy: found) != nil { return found.ino }
         let bare = Array(name.dropLast(jpegExtension.count))
         guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
-            let found = try find(directory, bare), try photo(representedBy: found.inode) != nil
+            let found = try find(bare), try photo(representedBy: found) != nil
         else { return nil }
-        return found.inode.ino
+        return found.ino
     }
 
     // MARK: Listing
@@ -108,13 +99,18 @@ extension PhotoTree {
             let fast = DirectoryEntry(
                 name: Name(ThumbnailKind.fastName), cookie: DirectoryEntry.firstCookie,
                 ino: VirtualInode.unknown,
-                mode: virtualDirectoryAttributes(directory).mode)
+                mode: virtualDirectoryAttributes(attributes(directory)).mode)
             if !visit(fast) { return }
         }
         if folder.isMirror, try !listDirectories(in: directory, after: cookie, visit) { return }
         try listPictures(of: types, in: folder.directory, after: cookie) {
             dentry, file, kept throws(FileError) in
-            guard let name = try pictureName(dentry, in: directory, folder) else { return true }
+            let name = try pictureName(dentry.name) { name throws(FileError) in
+                guard let other = try find(directory, name)?.inode else { return false }
+                if folder.isMirror && other.isDirectory { return true }
+                return try photo(representedBy: other) != nil
+            }
+            guard let name else { return true }
             var entry: Entry?
             if plus, folder.kind == nil, let kept {
                 var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
@@ -129,7 +125,7 @@ extension PhotoTree {
         }
     }
 
-    private func pictureNumber(_ file: Inode) -> UInt64 {
+    func pictureNumber(_ file: Inode) -> UInt64 {
         VirtualInode.number(encoding: .picture(of: file.ino, .standard)) ?? VirtualInode.unknown
     }
 
@@ -165,19 +161,26 @@ extension PhotoTree {
                 do throws(FileError) {
                     let file = try inode(dentry.ino)
                     guard let photo = try photo(representedBy: file) else { return true }
-                    let rows = try sql(tables.thumbnails(of: photo.ino))
-                    let current = rows.filter { $0.revision == photo.row.revision }
-                    if current.contains(where: { $0.length < 0 }), try still(of: photo) == nil { return true }
-                    let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
-                    let isShown = kept == nil ? try isAmong(types, photo) : true
-                    guard isShown else { return true }
-                    return try visit(dentry, file, kept)
+                    let (mayExist, kept) = try picture(of: photo, types)
+                    return mayExist ? try visit(dentry, file, kept) : true
                 } catch {
                     failed = error
                     return false
                 }
             })
         if let failed { throw failed }
+    }
+
+    /// Whether a photo may have a picture, as far as is known without decoding, and its standard picture if that is
+    /// kept.
+    func picture(
+        of photo: Inode, _ types: Set<MediaType>
+    ) throws(FileError) -> (mayExist: Bool, kept: ThumbnailRow?) {
+        let rows = try sql(tables.thumbnails(of: photo.ino))
+        let current = rows.filter { $0.revision == photo.row.revision }
+        if current.contains(where: { $0.length < 0 }), try still(of: photo) == nil { return (false, nil) }
+        let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
+        return (kept == nil ? try isAmong(types, photo) : true, kept)
     }
 
     private func isAmong(_ types: Set<MediaType>, _ photo: Inode) throws(FileError) -> Bool {
@@ -188,17 +191,25 @@ extension PhotoTree {
         return try isAmong(types, still)
     }
 
-    /// The name of a photo's picture; nil if it would be too long, or is the name of another one.
-    private func pictureName(
-        _ dentry: DentryRow, in directory: Inode, _ folder: ThumbnailFolder
+    /// The name of the picture of a photo with that name; nil if it would be too long, or is taken.
+    func pictureName(
+        _ name: [UInt8], isTaken: ([UInt8]) throws(FileError) -> Bool
     ) throws(FileError) -> [UInt8]? {
-        if hasJPEGExtension(dentry.name) { return dentry.name }
-        let name = dentry.name + jpegExtension
+        if hasJPEGExtension(name) { return name }
+        let name = name + jpegExtension
         guard name.count <= nameBytesMax else { return nil }
-        guard let other = try find(directory, name)?.inode else { return name }
-        if folder.isMirror && other.isDirectory { return nil }
-        return try photo(representedBy: other) == nil ? name : nil
+        return try isTaken(name) ? nil : name
     }
+}
+
+/// Attributes of a directory of thumbnails: with the owner and permissions of the directory with these attributes, so
+/// that it shows nobody more than that one does.
+func virtualDirectoryAttributes(_ directory: Attributes) -> Attributes {
+    var shown = directory
+    shown.mode = directoryType | shown.mode & 0o555
+    shown.nlink = 2
+    shown.size = 0
+    return shown
 }
 
 extension VirtualInode {

@@ -29,7 +29,11 @@ package final class VirtualTree: Sendable {
     ) throws(FileError) -> Entry? {
         let node: VirtualNode
         var shown: Attributes
-        if VirtualInode.isVirtual(parent) {
+        if let view = ViewNode(parent) {
+            guard name.bytes == thumbsName, try hasPhotos(view) else { return nil }
+            node = .thumbs(of: parent)
+            shown = try attributes(of: node, caller, unless: cancellation)
+        } else if VirtualInode.isVirtual(parent) {
             // Companions of a photo that moved to another day must be there before this lookup.
             try session.applyCompanionMoves()
             do throws(FileError) {
@@ -70,6 +74,7 @@ package final class VirtualTree: Sendable {
     ) throws(FileError) -> VirtualNode {
         switch node {
         case .folder(let folder):
+            if let view = ViewNode(folder.directory) { return try child(of: folder, in: view, name) }
             let found = try session.locked { tree throws(FileError) in try tree.child(of: folder, name) }
             guard case .composition(let directory, let composition, _) = found else { return found }
             let hidden = try hiddenFiles(of: composition, directory, from: ReadPermission(caller))
@@ -99,8 +104,12 @@ package final class VirtualTree: Sendable {
     ) throws(FileError) -> Attributes {
         switch node {
         case .folder, .repository, .sizeDirectory:
+            let directory = node.directory ?? WellKnownInode.root
+            if let view = ViewNode(directory) {
+                return virtualDirectoryAttributes(try session.attributes(of: view))
+            }
             return try session.locked { tree throws(FileError) in
-                tree.virtualDirectoryAttributes(try tree.directory(node.directory ?? WellKnownInode.root))
+                virtualDirectoryAttributes(tree.attributes(try tree.directory(directory)))
             }
         case .picture(let file, let kind):
             let byteCount = try thumbnails.thumbnail(
@@ -182,6 +191,9 @@ package final class VirtualTree: Sendable {
         _ ino: UInt64, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         let node = try service.nodes.node(ino)
+        if case .folder(let folder) = node, let view = ViewNode(folder.directory) {
+            return try list(folder, of: view, ino, after: cookie, visit)
+        }
         if cookie == 0 { try session.applyCompanionMoves() }
         let types = service.decodableTypes
         try session.locked { tree throws(FileError) in
@@ -190,7 +202,7 @@ package final class VirtualTree: Sendable {
             switch node {
             case .folder(let folder): try tree.list(folder, types, after: cookie, plus: plus, visit)
             case .repository(let directory):
-                let mode = tree.virtualDirectoryAttributes(try tree.directory(directory)).mode
+                let mode = virtualDirectoryAttributes(tree.attributes(try tree.directory(directory))).mode
                 for (index, size) in RepositorySize.allCases.enumerated() where cookie < UInt64(index + 3) {
                     let entry = DirectoryEntry(
                         name: Name(size.name), cookie: UInt64(index + 3), ino: VirtualInode.unknown,

@@ -1,6 +1,7 @@
 import FileRequests
 import Foundation
 import LinuxIO
+import PhotoImaging
 import PhotoRules
 import TestSupport
 import Testing
@@ -93,6 +94,40 @@ import VaultFormat
             let shown = try fixture.stat("views/" + path)
             #expect(shown.mode == 0o040500 && shown.nlink == 1, "\(path)")
         }
+    }
+
+    @Test func `the directories of photos in views have thumbnails`() throws {
+        let (fixture, maker) = try Fixture.withStandIn { $0.views = true }
+        try fixture.put("albums/a.jpg", photo("2024-05-01", camera: "C", stars: 5, more: 1))
+        try fixture.put("albums/b.jpg", photo("2023-02-03", more: 2))
+        try fixture.put("albums/Screenshot_1.png", jpeg("2023-02-03", more: 3))
+        let picture = try fixture.get("moments/2024-05-01/.thumbs/a.jpg")
+        for view in ["recent", "year/2024", "month/2024-05", "camera/C", "rating/5"] {
+            let shown = try fixture.stat("views/\(view)/.thumbs")
+            #expect(shown.mode == 0o40500, "\(view)")
+            #expect(try fixture.get("views/\(view)/.thumbs/a.jpg") == picture)
+            #expect(
+                try fixture.stat("views/\(view)/.thumbs/a.jpg")
+                    == fixture.stat("moments/2024-05-01/.thumbs/a.jpg"))
+            let listed = try fixture.ls("views/\(view)/.thumbs")
+            #expect(listed.contains("a.jpg") && listed.contains("b.jpg") == (view == "recent"), "\(listed)")
+            #expect(try fixture.ls("views/\(view)/.thumbs/512") == listed)
+            #expect(fixture.exists("views/\(view)/.thumbs/b.jpg") == (view == "recent"))
+            // They are listed in no view.
+            #expect(!(try fixture.ls("views/" + view).contains(".thumbs")))
+        }
+        #expect(try fixture.ls("views/recent/.thumbs") == ["Screenshot_1.png.jpg", "a.jpg", "b.jpg"])
+        _ = try fixture.get("views/type/screenshot/.thumbs/64x64-fill/Screenshot_1.png.jpg")
+        #expect(maker.orders.last?.size == PictureSize(width: 64, height: 64, isFilled: true))
+        // Where there are no photos there are no thumbnails, and none have piles.
+        for path in [
+            ".thumbs", "year/.thumbs", "type/video/.thumbs", "rating/1/.thumbs", "recent/.thumbs/stack.jpg",
+            "recent/.sh_thumbnails", "recent/.thumbs/512/64", "recent/.thumbs/albums",
+        ] { expectError(.noEntry) { _ = try fixture.stat("views/" + path) } }
+        expectError(.readOnly) { try fixture.put("views/recent/.thumbs/c.jpg", [1]) }
+        // A photo that leaves the view leaves its thumbnails.
+        try fixture.rm("moments/2024-05-01/a.jpg")
+        #expect(!fixture.exists("views/year/2024/.thumbs") && !fixture.exists("views/recent/.thumbs/a.jpg"))
     }
 
     @Test func `photos arrive in recent at the top, and keep their place when they are edited`() throws {

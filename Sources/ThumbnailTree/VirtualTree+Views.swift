@@ -1,0 +1,68 @@
+import CatalogueRows
+import FileRequests
+import FileTree
+import LinuxIO
+import PhotoImaging
+import PhotoSession
+import PhotoTree
+import Thumbnails
+import VaultCatalogue
+
+/// `.thumbs` of the directories in `views`: the photos' pictures, but no piles or contact sheets.
+extension VirtualTree {
+    /// Whether a view lists photos, and has some.
+    func hasPhotos(_ view: ViewNode) throws(FileError) -> Bool {
+        try session.viewing { tree throws(FileError) in
+            var isFound = false
+            try session.eachPhoto(of: view, after: 0, tree) { _, _ in
+                isFound = true
+                return false
+            }
+            return isFound
+        }
+    }
+
+    /// The node of a name in a directory of thumbnails.
+    func child(
+        of folder: ThumbnailFolder, in view: ViewNode, _ name: [UInt8]
+    ) throws(FileError) -> VirtualNode {
+        let file = try session.viewing { tree throws(FileError) in
+            try tree.file(behind: name) { name throws(FileError) in
+                try session.photo(named: name, in: view, tree)
+            }
+        }
+        if let file { return .picture(of: file, folder.kind ?? .standard) }
+        guard folder.kind == nil, let kind = ThumbnailKind(named: name) else { throw .noEntry }
+        return .folder(ThumbnailFolder(directory: folder.directory, kind: kind, isMirror: false))
+    }
+
+    /// Lists the pictures of a view's photos that may exist, without decoding.
+    func list(
+        _ folder: ThumbnailFolder, of view: ViewNode, _ ino: UInt64, after cookie: UInt64,
+        _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        let types = service.decodableTypes
+        guard DirectoryEntry.visitDots(ino, folder.directory, after: cookie, visit) else { return }
+        try session.viewing { tree throws(FileError) in
+            var failed: FileError?
+            try session.eachPhoto(of: view, after: cookie, tree) { photo, cookie in
+                do throws(FileError) {
+                    let inode = try tree.inode(photo.ino)
+                    guard try tree.picture(of: inode, types).mayExist else { return true }
+                    let name = try tree.pictureName(photo.name) { name throws(FileError) in
+                        try session.photo(named: name, in: view, tree) != nil
+                    }
+                    guard let name else { return true }
+                    return visit(
+                        DirectoryEntry(
+                            name: Name(name), cookie: cookie, ino: tree.pictureNumber(inode),
+                            mode: tree.pictureMode(tree.attributes(inode))))
+                } catch {
+                    failed = error
+                    return false
+                }
+            }
+            if let failed { throw failed }
+        }
+    }
+}
