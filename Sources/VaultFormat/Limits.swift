@@ -34,7 +34,7 @@ public struct Limits: Sendable, Hashable {
 
     /// Changed catalogue pages that wait in memory for a commit, where commits are seldom: 4 KiB each, and as much
     /// again for those of the commit under way.
-    public var stagedPages = 8192
+    public var stagedPages = 16_384
 
     // PhotoLibrary.
 
