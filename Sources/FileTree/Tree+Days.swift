@@ -37,7 +37,7 @@ extension Tree {
     package func addMoment(_ inode: Inode, day: Int64, name: [UInt8], now: Timestamp) throws(FileError) {
         let directory = try dayDirectory(day, now: now)
         try addEntry(directory, try freeName(directory, name), inode, now: now)
-        linked(inode, now: now)
+        addLink(to: inode, now: now)
         // Also if the file was just written: after a write the kernel requests size and times again, but keeps the link
         // count that it received when the file was made.
         kernelNames.noteChange(of: inode.ino)

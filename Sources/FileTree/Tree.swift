@@ -26,7 +26,7 @@ open class Tree {
     package var kernelNames: KernelNames
     /// Orphans to be destroyed when the lock is released: for an inode that the kernel does not know, no
     /// FORGET comes.
-    package var abandoned: [UInt64] = []
+    package var inodesToDestroy: [UInt64] = []
     /// Inodes with outdated identity records that the table `unrecorded` does not list yet.
     package var unrecorded: Set<UInt64> = []
     /// Marked inodes that lost a name in a day.
@@ -285,11 +285,11 @@ open class Tree {
 
     /// Notes that a name of this inode was removed. Without any, it is an orphan that waits for its last user, or a
     /// copy that waits for its photo to be restored.
-    package func unlinked(_ inode: Inode, now: Timestamp) throws(FileError) {
+    package func removeLink(to inode: Inode, now: Timestamp) throws(FileError) {
         inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now
         touch(inode)
-        if inode.row.nlink == 0, try !isKept(inode) { orphan(inode) }
+        if inode.row.nlink == 0, try !isKept(inode) { makeOrphan(inode) }
     }
 
     // MARK: Rules of the layers above
@@ -307,13 +307,13 @@ open class Tree {
     open func countedBytes(of row: InodeRow) -> UInt64 { 0 }
 
     /// Makes a nameless inode an orphan, which waits for its last user.
-    package func orphan(_ inode: Inode) {
+    package func makeOrphan(_ inode: Inode) {
         orphans.insert(inode.ino)
         newOrphans.append(inode.ino)
     }
 
     /// Notes a new name of this inode, which is not a directory.
-    package func linked(_ inode: Inode, now: Timestamp) {
+    package func addLink(to inode: Inode, now: Timestamp) {
         inode.row.countLinks(by: 1)
         inode.row.changed = now
         touch(inode)

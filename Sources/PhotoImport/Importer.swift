@@ -214,7 +214,7 @@ public struct Importer {
             let now = Timestamp.now()
             let free = try tree.freeName(directory, name.bytes)
             try tree.addEntry(directory, free, photo, isMember: photo.isPhoto, now: now)
-            tree.linked(photo, now: now)
+            tree.addLink(to: photo, now: now)
             return true
         }
     }
@@ -236,7 +236,7 @@ public struct Importer {
             let now = Timestamp.now()
             let free = try tree.freeName(directory, name.bytes)
             try tree.addEntry(directory, free, file, isMember: file.isPhoto, now: now)
-            tree.linked(file, now: now)
+            tree.addLink(to: file, now: now)
             return true
         }
     }

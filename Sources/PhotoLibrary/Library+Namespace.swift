@@ -156,7 +156,7 @@ extension Library {
             // The request names only the inode, but the kernel has just looked up the name that the link is made from.
             let isMember = inode.isPhoto && tree.kernelNames.lastLookupWasInDay(ino, by: caller.pid)
             try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
-            tree.linked(inode, now: now)
+            tree.addLink(to: inode, now: now)
             if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
                 try tree.restore(photo, now: now)
             }
@@ -205,7 +205,7 @@ extension Library {
                 try tree.queueCompanionMoves(ofRemoved: found.inode, name.bytes, from: directory, caller)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
-                try tree.unlinked(found.inode, now: now)
+                try tree.removeLink(to: found.inode, now: now)
             }
             if isPhoto {
                 tree.noteRemoved(
@@ -228,7 +228,7 @@ extension Library {
             guard found.inode.row.size == 0 else { throw .notEmpty }
             let now = Timestamp.now()
             try tree.removeEntry(directory, found.id, found.inode, now: now)
-            try tree.unlinked(found.inode, now: now)
+            try tree.removeLink(to: found.inode, now: now)
         }
     }
 

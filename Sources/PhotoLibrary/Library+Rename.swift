@@ -93,7 +93,8 @@ extension Library {
             defer { if isLocked { openState?.writer.unlock() } }
             if openState != nil && !isLocked { request.classification.forgetEquals() }
             try tree.undoRemoval(before: &request)
-            let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
+            let wasWorking =
+                request.source.isDirectory ? try tree.isInWorkingDirectory(request.source) : false
             try tree.rename(request, session.space)
             if request.classification.isUndecided {
                 try sql(tree.tables.addPendingClassification(request.source.ino))
@@ -103,7 +104,7 @@ extension Library {
             guard wasWorking else { return .done }
             // A directory from the trash may hold photos that were taken out of moments meanwhile.
             let isRestored = request.isFromTrash && !request.isIntoTrash
-            if !isRestored, try tree.isWorking(request.source) { return .done }
+            if !isRestored, try tree.isInWorkingDirectory(request.source) { return .done }
             try sql(tree.tables.addPendingClassification(request.source.ino))
             return .classifyBelow(request.source.ino)
         }
@@ -128,12 +129,12 @@ extension Library {
         if let target = request.target { both.append(target.inode) }
         var working: [Inode] = []
         for inode in both where inode.isDirectory {
-            if try tree.isWorking(inode) { working.append(inode) }
+            if try tree.isInWorkingDirectory(inode) { working.append(inode) }
         }
         try tree.exchange(request)
         var directories: [UInt64] = []
         for directory in working {
-            guard try !tree.isWorking(directory) else { continue }
+            guard try !tree.isInWorkingDirectory(directory) else { continue }
             try sql(tree.tables.addPendingClassification(directory.ino))
             directories.append(directory.ino)
         }

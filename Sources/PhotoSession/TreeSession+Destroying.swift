@@ -107,7 +107,7 @@ extension TreeSession {
                     let (modified, changed) = (moments.row.modified, moments.row.changed)
                     try tree.removeEntry(moments, row.id, day, now: changed)
                     moments.row.modified = modified
-                    try tree.unlinked(day, now: changed)
+                    try tree.removeLink(to: day, now: changed)
                     day.isForgotten = true
                     dropped.append(row.ino)
                 }

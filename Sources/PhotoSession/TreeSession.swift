@@ -104,13 +104,13 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         guard !isReadOnly else { throw .readOnly }
         var notices: [KernelNames.Notice] = []
         var hasNewPhoto = false
-        var abandoned: [UInt64] = []
+        var inodesToDestroy: [UInt64] = []
         var isChanged = false
         defer {
             committer.noteChange(if: isChanged)
             if !notices.isEmpty { send(notices) }
             if hasNewPhoto { noteNewPhotos() }
-            for ino in abandoned { forget(ino) }
+            for ino in inodesToDestroy { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
@@ -122,7 +122,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
                 notices = tree.kernelNames.takeNotices()
                 swap(&hasNewPhoto, &tree.hasNewPhoto)
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
-                swap(&abandoned, &tree.abandoned)
+                swap(&inodesToDestroy, &tree.inodesToDestroy)
             }
             return try body(tree)
         }

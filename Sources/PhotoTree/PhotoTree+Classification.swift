@@ -70,7 +70,7 @@ extension PhotoTree {
     func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
         for (directory, other) in try moments(of: inode) where other.id != own.id {
             try withdraw(other, in: directory, inode, now: now)
-            try unlinked(inode, now: now)
+            try removeLink(to: inode, now: now)
             kernelNames.noteChange(of: inode.ino)
         }
     }
@@ -125,7 +125,7 @@ extension PhotoTree {
             for name in try names(of: inode) {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
-                try unlinked(inode, now: now)
+                try removeLink(to: inode, now: now)
                 // The kernel itself removes the dentry of the name in a day.
                 if !directory.isDay { noteLost(name, in: directory) }
             }

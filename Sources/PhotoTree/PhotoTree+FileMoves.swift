@@ -63,11 +63,11 @@ extension PhotoTree {
         case .moveAsMember: try move(request, isMember: true)
         case .addMembership:
             try addEntry(request.to, request.newName, source, isMember: true, now: now)
-            linked(source, now: now)
+            addLink(to: source, now: now)
             kernelNames.noteChange(of: source.ino)
         case .removeToTrash:
             try addEntry(request.to, request.newName, source, now: now)
-            linked(source, now: now)
+            addLink(to: source, now: now)
             try removeToTrash(source, named: request.name, now: now)
             try queueCompanionMoves(ofRemoved: source, request.name, from: request.from, request.caller)
         case .classify: try apply(request.classification, to: source, space, now: now)
@@ -101,7 +101,7 @@ extension PhotoTree {
         {
         case .unlinked:
             try removeEntry(request.to, target.id, target.inode, now: request.now)
-            try unlinked(target.inode, now: request.now)
+            try removeLink(to: target.inode, now: request.now)
             kernelNames.noteChange(of: target.inode.ino)
         case .removed:
             try removePhoto(

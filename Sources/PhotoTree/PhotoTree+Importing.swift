@@ -112,7 +112,7 @@ extension PhotoTree {
             orphanIfNameless(copy, now: now)
             throw error
         }
-        linked(copy, now: now)
+        addLink(to: copy, now: now)
         return copy.ino
     }
 
@@ -132,7 +132,7 @@ extension PhotoTree {
         inode.isForgotten = true
         inode.row.changed = now
         touch(inode)
-        orphan(inode)
+        makeOrphan(inode)
     }
 
     /// Gives a photo a name in an album or a day, and its sidecars names next to it, numbered if one of the names is
@@ -145,7 +145,7 @@ extension PhotoTree {
             try areFree(sidecars, of: name, for: candidate, in: directory)
         }
         try addEntry(directory, shown, photo, isMember: !directory.isDay, now: now)
-        linked(photo, now: now)
+        addLink(to: photo, now: now)
         return try sidecars.map { sidecar throws(FileError) -> UInt64? in
             let beside = sidecarName(sidecar.file.name, of: name, for: shown)
             guard beside.count <= nameBytesMax else { return nil }
@@ -163,7 +163,7 @@ extension PhotoTree {
             orphanIfNameless(inode, now: now)
             throw error
         }
-        linked(inode, now: now)
+        addLink(to: inode, now: now)
         return inode.ino
     }
 

@@ -29,7 +29,7 @@ extension PhotoTree {
     func removeMoment(_ inode: Inode, now: Timestamp) throws(FileError) {
         guard let moment = try moment(of: inode) else { return }
         try withdraw(moment.row, in: moment.directory, inode, now: now)
-        try unlinked(inode, now: now)
+        try removeLink(to: inode, now: now)
         kernelNames.noteChange(of: inode.ino)
     }
 
@@ -83,11 +83,6 @@ extension PhotoTree {
     package func isClassifiable(_ name: [UInt8], in directory: Inode) throws(FileError) -> Bool {
         if isWorkingName(name) { return false }
         return try !isInWorkingDirectory(directory)
-    }
-
-    /// Whether the directory itself or one above it is a program's working directory.
-    package func isWorking(_ directory: Inode) throws(FileError) -> Bool {
-        try isInWorkingDirectory(directory)
     }
 
     /// Some entries of a directory, and the inodes of the directories among them.

@@ -70,11 +70,11 @@ extension PhotoTree {
             try sql(tables.deleteTrash(photo.ino, kept.id))
             var namelessInodes: [UInt64] = []
             try discard(kept, now: now, &namelessInodes)
-            abandoned += namelessInodes
+            inodesToDestroy += namelessInodes
             try cancelTrashMovesOfCompanions(photo, name, in: directory)
         } else {
             try addEntry(directory, name, photo, isMember: removal.isMember, now: now)
-            linked(photo, now: now)
+            addLink(to: photo, now: now)
             kernelNames.noteChange(of: photo.ino)
         }
         request.target = try find(directory, name).map { ($0.id, $0.inode) }

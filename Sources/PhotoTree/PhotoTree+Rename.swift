@@ -119,7 +119,7 @@ extension PhotoTree {
         guard target.inode.isDirectory else { throw .notDirectory }
         guard target.inode.row.size == 0 else { throw .notEmpty }
         try removeEntry(request.to, target.id, target.inode, now: request.now)
-        try unlinked(target.inode, now: request.now)
+        try removeLink(to: target.inode, now: request.now)
     }
 
     /// Gives a day, and all of its photos, another date.
@@ -171,7 +171,7 @@ extension PhotoTree {
             try insert(
                 DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino), in: day,
                 inode)
-            linked(inode, now: now)
+            addLink(to: inode, now: now)
             kernelNames.noteChange(of: photo.ino)
         }
         day.row.size = UInt64(photos.count)

@@ -43,8 +43,8 @@ extension PhotoTree {
             }
             let directory = try inode(entry.parent)
             try retarget(directory, entry.id, from: old, to: new, now: now)
-            linked(new, now: now)
-            try unlinked(old, now: now)
+            addLink(to: new, now: now)
+            try removeLink(to: old, now: now)
             // The kernel itself changes the dentry of the name that is being saved.
             guard entry.parent != place.ino || entry.name != name else { continue }
             noteLost(entry, in: directory)

@@ -83,7 +83,7 @@ extension PhotoTree {
         if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
         let name = try freeName(album, row.name)
         try addEntry(album, name, inode, isMember: row.isMember, now: now)
-        linked(inode, now: now)
+        addLink(to: inode, now: now)
         kernelNames.noteChange(of: album.ino)
         kernelNames.noteChange(of: inode.ino)
     }
@@ -94,8 +94,8 @@ extension PhotoTree {
             guard let inode = try existing(ino), inode.row.nlink == 0, !orphans.contains(ino) else {
                 continue
             }
-            orphan(inode)
-            abandoned.append(ino)
+            makeOrphan(inode)
+            inodesToDestroy.append(ino)
         }
     }
 
@@ -157,7 +157,7 @@ extension PhotoTree {
             let one = moments.first(where: { $0.directory.ino == directory.ino && $0.row.name == name })
         {
             try removeEntry(directory, one.row.id, inode, now: now)
-            try unlinked(inode, now: now)
+            try removeLink(to: inode, now: now)
             kernelNames.noteChange(of: inode.ino)
             return
         }
@@ -168,7 +168,7 @@ extension PhotoTree {
         let (files, infos) = try trashPlace(caller, now: now)
         let kept = try freeTrashName(name, files, infos)
         try addEntry(files, kept, inode, now: now)
-        linked(inode, now: now)
+        addLink(to: inode, now: now)
         try removeToTrash(inode, named: name, now: now)
         if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
         for directory in [files, infos] { kernelNames.noteChange(of: directory.ino) }
@@ -255,7 +255,7 @@ extension PhotoTree {
     ) throws(FileError) {
         let inode = try self.inode(row.ino)
         try withdraw(row, in: directory, inode, now: now)
-        try unlinked(inode, now: now)
+        try removeLink(to: inode, now: now)
         kernelNames.noteChange(of: inode.ino)
         guard inode.row.nlink == 0 else { return }
         inode.dentries.mayBeStale = true

@@ -185,8 +185,8 @@ extension PhotoTree {
         for row in try sql(tables.dentries(of: directory.ino)) {
             try removeEntry(try inode(row.parent), row.id, directory, now: now)
         }
-        try unlinked(directory, now: now)
-        abandoned.append(directory.ino)
+        try removeLink(to: directory, now: now)
+        inodesToDestroy.append(directory.ino)
     }
 
     // MARK: Giving up
@@ -203,8 +203,8 @@ extension PhotoTree {
         guard try sql(tables.dentry(row.parent, row.name))?.id == row.id else { return }
         let (directory, file) = (try inode(row.parent), try inode(row.ino))
         try removeEntry(directory, row.id, file, now: now)
-        try unlinked(file, now: now)
-        if file.row.nlink == 0 { abandoned.append(file.ino) }
+        try removeLink(to: file, now: now)
+        if file.row.nlink == 0 { inodesToDestroy.append(file.ino) }
         if directory.row.size == 0 { try removeDirectory(directory, now: now) }
     }
 

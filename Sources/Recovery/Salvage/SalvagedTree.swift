@@ -269,7 +269,7 @@ struct SalvagedTree {
         let id = tree.counters.dentry
         try tree.addEntry(
             parent, try tree.freeName(parent, name.name), inode, isMember: name.isMember, now: now)
-        tree.linked(inode, now: now)
+        tree.addLink(to: inode, now: now)
         guard let since = name.since, try tree.isInTrash(parent) else { return }
         try sql(tree.tables.store(TrashRow(ino: inode.ino, id: id, since: min(since, now.seconds))))
     }
@@ -400,7 +400,7 @@ struct SalvagedTree {
             if inode.row.nlink > 0 { continue }
             let parent = try recoveredAlbum()
             try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), inode, now: now)
-            tree.linked(inode, now: now)
+            tree.addLink(to: inode, now: now)
             try sql(tree.tables.addPendingClassification(parent.ino))
         }
     }
@@ -437,7 +437,7 @@ struct SalvagedTree {
             (inode.row.size, inode.row.allocated, inode.row.revision) = (bytes.size, bytes.allocated, 1)
             let name = Array("\(content).\(fileExtension(of: type))".utf8)
             try tree.addEntry(parent, try tree.freeName(parent, name), inode, now: now)
-            tree.linked(inode, now: now)
+            tree.addLink(to: inode, now: now)
             users[content] = [inode.ino]
         }
         try sql(tree.tables.addPendingClassification(parent.ino))
