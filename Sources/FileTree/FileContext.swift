@@ -36,6 +36,7 @@ package final class FileContext: @unchecked Sendable {
     private var unsaved: [FileState] = []
     private var dirtyCount = 0
     private var reservedBytes: UInt64 = 0
+    private var cutShort: Set<UInt64> = []
 
     package init(_ space: Space) {
         self.space = space
@@ -54,6 +55,21 @@ package final class FileContext: @unchecked Sendable {
     package func unregister(_ file: FileState) {
         lock.withLock { unsaved.removeAll { $0 === file } }
     }
+
+    /// Notes the end of an edit of a file: `isWhole` unless it found no room.
+    package func noteEdited(_ ino: UInt64, isWhole: Bool) {
+        lock.withLock {
+            if !isWhole {
+                cutShort.insert(ino)
+            } else if !cutShort.isEmpty {
+                cutShort.remove(ino)
+            }
+        }
+    }
+
+    /// Whether the last edit of a file in this session found no room: it may have lost bytes that only its versions
+    /// have.
+    package func isCutShort(_ ino: UInt64) -> Bool { lock.withLock { cutShort.contains(ino) } }
 
     /// Files with unsaved changes, oldest first.
     package var unsavedFiles: [FileState] { lock.withLock { unsaved } }

@@ -10,9 +10,12 @@ extension FileState {
     package static let sizeMax = Geometry.fileBytesMax
 
     /// Writes bytes. Returns their number: fewer than all only if an error came after some.
-    package func write(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, now: Timestamp) throws(FileError)
-        -> Int
-    {
+    ///
+    /// - Parameter isWriteback: whether the kernel writes pages of a mapping. It takes a short count for all of them:
+    ///   an error must be thrown, though some bytes are written.
+    package func write(
+        at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isWriteback: Bool = false, now: Timestamp
+    ) throws(FileError) -> Int {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
         try beginChange(keeping: size)
         var done = 0
@@ -21,7 +24,8 @@ extension FileState {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
                 done += try writeSome(at: offset + UInt64(done), rest, now)
             } catch {
-                if done > 0 { return done }
+                if error == .noRoom { lackedRoom = true }
+                if done > 0 && !isWriteback { return done }
                 throw error
             }
         }

@@ -89,7 +89,10 @@ func writeFile(
 ) {
     Request(request).answer { call throws(FileError) in
         let bytes = UnsafeRawBufferPointer(start: data, count: size)
-        return .written(try call.library.write(file!.file, offset: UInt64(offset), bytes, call.caller))
+        let isWriteback = file!.pointee.writepage != 0
+        return .written(
+            try call.library.write(
+                file!.file, offset: UInt64(offset), bytes, call.caller, isWriteback: isWriteback))
     }
 }
 

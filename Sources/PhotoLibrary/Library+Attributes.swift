@@ -67,7 +67,10 @@ extension Library {
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
-        if !hasWriter { (file.needsClassification, file.isBeingEdited) = (false, false) }
+        if !hasWriter {
+            file.needsClassification = false
+            file.endEdit()
+        }
     }
 
     // MARK: Extended attributes

@@ -111,7 +111,8 @@ extension Library {
 
     /// Writes bytes. Returns their number: fewer than all only if an error came after some.
     public func write(
-        _ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ caller: Caller
+        _ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ caller: Caller,
+        isWriteback: Bool = false
     ) throws(FileError) -> Int {
         guard let file = handle.state, handle.isWritable else { throw .badHandle }
         guard !isReadOnly else { throw .readOnly }
@@ -120,7 +121,7 @@ extension Library {
         if caller.uid != 0 { try dropPrivileges(file) }
         file.noteWriter(handle)
         file.lastWriter = caller.pid
-        return try file.write(at: offset, bytes, now: .now())
+        return try file.write(at: offset, bytes, isWriteback: isWriteback, now: .now())
     }
 
     /// A write clears set-user-ID and set-group-ID.

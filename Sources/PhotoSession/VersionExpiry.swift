@@ -82,13 +82,16 @@ package final class VersionExpiry: Sendable {
 
     /// Removes a version, and returns the bytes that this frees, at least 1; 0 if the version stays. It stays
     /// if it is open, if another inode shares its content, or if the photo still has all of its bytes. So do
-    /// the versions of a photo that is being edited: if the edit finds no room all the same, they are all
-    /// that is left of it.
+    /// the versions of a photo that is being edited, is empty, or found no room when it was edited: they are
+    /// all that is left of it.
     private func destroy(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
-            version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1,
-            try tree.file(ofVersion: version)?.state?.isBeingEdited != true
+            version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1
         else { return 0 }
+        if let file = try tree.file(ofVersion: version) {
+            let isWhole = file.row.size > 0 && !session.context.isCutShort(file.ino)
+            guard isWhole, file.state?.isBeingEdited != true else { return 0 }
+        }
         let (own, besideSource) = try sql(tree.tables.ownBytes(of: version.row.content))
         if besideSource == 0 { return 0 }
         try tree.discardVersion(row.dentry, now: .now())

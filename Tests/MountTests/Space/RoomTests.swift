@@ -73,6 +73,56 @@ import Testing
         try expectRoom(ofPhotos: 0)
     }
 
+    /// The kernel writes the pages of a mapping in requests that it takes for done even if the answer says less.
+    @Test func `a mapping that finds no room says so`() throws {
+        let place = try Place(spaces: 2, size: "64M")
+        try place.mount()
+        let byteCount = 900_000
+        try place.shell(
+            "head -c \(byteCount) /dev/zero >D/albums/mapped; head -c 300000 /dev/zero >D/albums/spare")
+        _ = try fill(place, "big")
+        try place.shell("rm D/albums/spare; sync D")
+        let descriptor = open(place.albums + "/mapped", O_RDWR)
+        defer { close(descriptor) }
+        let start = try #require(
+            mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0))
+        try #require(start != MAP_FAILED)
+        // The end of the first chunk finds room, the chunks behind it do not.
+        memset(start + 50_000, 7, byteCount - 50_000)
+        let synced = (msync(start, byteCount, MS_SYNC), errno)
+        munmap(start, byteCount)
+        #expect(synced.0 == -1 && synced.1 == ENOSPC)
+    }
+
+    /// Writing a photo anew empties it first: where the rest finds no room, its version is all that is left of it.
+    @Test func `photos whose edits found no room are not lost for the room of others`() throws {
+        let place = try Place(spaces: 2, size: "64M")
+        try place.mount()
+        var photos: [[UInt8]] = []
+        for number in 0..<3 {
+            let tail = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* (2 * number + 3) >> 7) }
+            photos.append(Photo(width: 300, height: 200, seed: UInt8(number)).bytes + tail)
+            try place.source("\(number).jpg", photos[number])
+            try place.shell("cp source/\(number).jpg D/albums/\(number).jpg")
+        }
+        _ = try fill(place, "big")
+        for number in 0..<3 {
+            try place.source("new", photos[number].reversed())
+            _ = try place.run(["/bin/sh", "-c", "cp source/new D/albums/\(number).jpg"])
+        }
+        _ = try place.run(["/bin/sh", "-c", "head -c 3000000 /dev/urandom >D/albums/other"])
+        for _ in 0..<2 {
+            for number in 0..<3 {
+                let now = try place.bytes(place.albums + "/\(number).jpg")
+                if now == photos[number] || now == photos[number].reversed() { continue }
+                let original = place.albums + "/.versions/\(number).jpg/original"
+                #expect((try? place.bytes(original)) == photos[number], "\(number): \(now.count) bytes")
+            }
+            try place.unmount()
+            try place.mount()
+        }
+    }
+
     @Test func `room that an earlier mount freed is usable at once`() throws {
         let place = try Place(spaces: 2, size: "64M")
         try place.mount()
