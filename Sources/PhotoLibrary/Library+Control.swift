@@ -103,7 +103,8 @@ extension Library {
         let changes = try session.unwrittenChanges(paths: Self.pathsMax)
         if !changes.isAny { return [("written", "yes")] }
         let isFull = failure == .noRoom
-        let reason = isFull ? "the vault's disk is full" : "the vault's disk reports an error"
+        let reason =
+            isFull ? "the space, or the disk of the vault, is full" : "the vault's disk reports an error"
         return [
             ("written", "no"), ("files", "\(changes.fileCount)"), ("more", changes.isMore ? "yes" : "no"),
             ("full", isFull ? "yes" : "no"),
