@@ -56,19 +56,16 @@ package final class FileContext: @unchecked Sendable {
         lock.withLock { unsaved.removeAll { $0 === file } }
     }
 
-    /// Notes the end of an edit of a file: `isWhole` unless it found no room.
-    package func noteEdited(_ ino: UInt64, isWhole: Bool) {
-        lock.withLock {
-            if !isWhole {
-                cutShort.insert(ino)
-            } else if !cutShort.isEmpty {
-                cutShort.remove(ino)
-            }
-        }
+    /// Notes that a write to a file found no room.
+    func noteCutShort(_ ino: UInt64) { lock.withLock { _ = cutShort.insert(ino) } }
+
+    /// Notes that a file was destroyed.
+    package func forgetCutShort(_ ino: UInt64) {
+        lock.withLock { if !cutShort.isEmpty { cutShort.remove(ino) } }
     }
 
-    /// Whether the last edit of a file in this session found no room: it may have lost bytes that only its versions
-    /// have.
+    /// Whether a write to a file found no room in this session: the file may lack bytes that only its versions have,
+    /// whatever was written to it since.
     package func isCutShort(_ ino: UInt64) -> Bool { lock.withLock { cutShort.contains(ino) } }
 
     /// Files with unsaved changes, oldest first.

@@ -24,7 +24,7 @@ extension FileState {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
                 done += try writeSome(at: offset + UInt64(done), rest, now)
             } catch {
-                if error == .noRoom { lackedRoom = true }
+                if error == .noRoom { context.noteCutShort(ino) }
                 if done > 0 && !isWriteback { return done }
                 throw error
             }

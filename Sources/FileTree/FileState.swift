@@ -72,8 +72,6 @@ package final class FileState: @unchecked Sendable {
         get { editing.load(ordering: .acquiring) }
         set { editing.store(newValue, ordering: .releasing) }
     }
-    /// (w) Whether the edit in progress found no room.
-    var lackedRoom = false
     /// (w) Whether the bytes changed since the last save.
     package var hasNewBytes = false
     /// (w) The thread that wrote last.
@@ -119,13 +117,6 @@ package final class FileState: @unchecked Sendable {
         guard unsavedSince == nil else { return }
         unsavedSince = MonotonicClock.milliseconds
         context.register(self)
-    }
-
-    /// Notes that the edit in progress is over. The writer's lock is held.
-    package func endEdit() {
-        isBeingEdited = false
-        context.noteEdited(ino, isWhole: !lackedRoom)
-        lackedRoom = false
     }
 
     /// Widens the range whose rows must be written.

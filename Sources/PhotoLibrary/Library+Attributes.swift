@@ -67,10 +67,7 @@ extension Library {
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
-        if !hasWriter {
-            file.needsClassification = false
-            file.endEdit()
-        }
+        if !hasWriter { (file.needsClassification, file.isBeingEdited) = (false, false) }
     }
 
     // MARK: Extended attributes

@@ -28,7 +28,7 @@ extension Classifier {
             let isLast = file.view.withLock { file.writerCount == 0 }
             guard isLast, file.needsClassification, !isDeferred else {
                 if file.unsavedSince != nil { try session.save(file) }
-                if isLast, !isDeferred { file.endEdit() }
+                if isLast, !isDeferred { file.isBeingEdited = false }
                 return
             }
             let (place, isPhoto) = try session.locked { tree throws(FileError) in
@@ -48,7 +48,7 @@ extension Classifier {
             }
             try save(file, applying: classification, for: file.lastWriter)
             file.needsClassification = false
-            file.endEdit()
+            file.isBeingEdited = false
             if case .plain = classification, let place, isSidecarName(place.name) {
                 try classifyBesideSidecar(file.inode)
             }

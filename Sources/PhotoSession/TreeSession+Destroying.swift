@@ -47,6 +47,7 @@ extension TreeSession {
         if inode.row.mode & fileTypeMask == linkType { try sql(tree.tables.deleteLinkTarget(inode.ino)) }
         try sql(tree.tables.deleteInode(inode.ino))
         try tree.forgetDestroyed(inode)
+        context.forgetCutShort(inode.ino)
         return true
     }
 

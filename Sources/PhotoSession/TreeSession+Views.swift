@@ -84,6 +84,15 @@ extension TreeSession {
 
     private static let ratings: ClosedRange<UInt64> = 1...UInt64(PhotoRow.ratings.upperBound)
 
+    /// Whether a view lists photos, and has some.
+    package func hasPhotos(_ node: ViewNode) throws(FileError) -> Bool {
+        try viewing { tree throws(FileError) in
+            if node == .recent { return try sql(tree.tables.dayWithPhotos(after: 0)) != nil }
+            guard let key = try key(of: node) else { return false }
+            return try hasPhotos(key, tree)
+        }
+    }
+
     private func hasPhotos(_ key: ViewKey, _ tree: PhotoTree) throws(FileError) -> Bool {
         var isFound = false
         try sql(

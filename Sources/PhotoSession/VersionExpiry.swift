@@ -82,8 +82,8 @@ package final class VersionExpiry: Sendable {
 
     /// Removes a version, and returns the bytes that this frees, at least 1; 0 if the version stays. It stays
     /// if it is open, if another inode shares its content, or if the photo still has all of its bytes. So do
-    /// the versions of a photo that is being edited, is empty, or found no room when it was edited: they are
-    /// all that is left of it.
+    /// the versions of a photo that is being edited, is empty, or found no room in an edit of this session:
+    /// they are all that is left of it.
     private func destroy(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
             version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1

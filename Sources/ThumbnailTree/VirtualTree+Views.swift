@@ -10,18 +10,6 @@ import VaultCatalogue
 
 /// `.thumbs` of the directories in `views`: the photos' pictures, but no piles or contact sheets.
 extension VirtualTree {
-    /// Whether a view lists photos, and has some.
-    func hasPhotos(_ view: ViewNode) throws(FileError) -> Bool {
-        try session.viewing { tree throws(FileError) in
-            var isFound = false
-            try session.eachPhoto(of: view, after: 0, tree) { _, _ in
-                isFound = true
-                return false
-            }
-            return isFound
-        }
-    }
-
     /// The node of a name in a directory of thumbnails.
     func child(
         of folder: ThumbnailFolder, in view: ViewNode, _ name: [UInt8]

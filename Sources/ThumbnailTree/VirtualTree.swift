@@ -29,11 +29,7 @@ package final class VirtualTree: Sendable {
     ) throws(FileError) -> Entry? {
         let node: VirtualNode
         var shown: Attributes
-        if let view = ViewNode(parent) {
-            guard name.bytes == thumbsName, try hasPhotos(view) else { return nil }
-            node = .thumbs(of: parent)
-            shown = try attributes(of: node, caller, unless: cancellation)
-        } else if VirtualInode.isVirtual(parent) {
+        if VirtualInode.isVirtual(parent), ViewNode(parent) == nil {
             // Companions of a photo that moved to another day must be there before this lookup.
             try session.applyCompanionMoves()
             do throws(FileError) {
@@ -60,6 +56,10 @@ package final class VirtualTree: Sendable {
     private func virtualChild(_ parent: UInt64, _ name: [UInt8]) throws(FileError) -> VirtualNode? {
         let isThumbs = name == thumbsName
         guard isThumbs || name == sharedName else { return nil }
+        if let view = ViewNode(parent) {
+            guard isThumbs, try session.hasPhotos(view) else { return nil }
+            return .thumbs(of: parent)
+        }
         return try session.locked { tree throws(FileError) -> VirtualNode? in
             let directory = try tree.directory(parent)
             if isThumbs { return try tree.hasThumbs(directory) ? .thumbs(of: parent) : nil }

@@ -43,8 +43,6 @@ import Testing
     func `every mistake is found by the feature that is to find it`(leaks: [Leak]) throws {
         var distinguisher = distinguisher(seed: Self.seed + 1)
         distinguisher.leaks = Set(leaks)
-        // A machine that stalls may spoil a vault or two: at the limit of honest ones that would hide a mistake.
-        distinguisher.limit = .chance(0.01)
         let judgement = try distinguisher.play()
         let told = Set(judgement.failures.map(\.name))
         for leak in leaks {
