@@ -167,11 +167,15 @@ struct CommitSchedule {
     ///
     /// - Parameter canOverwrite: whether destroyed photos can be overwritten now.
     /// - Parameter isBehind: whether a durable commit left identity records to the next.
-    mutating func endCommit(at now: Int64, durable: Bool, canOverwrite: Bool, isBehind: Bool) {
+    /// - Parameter isShort: whether it did because there are few page slots: then the next follows soon.
+    mutating func endCommit(
+        at now: Int64, durable: Bool, canOverwrite: Bool, isBehind: Bool, isShort: Bool = false
+    ) {
         retryAt = 0
         guard durable else { return }
         if canOverwrite { overwriteAt = now }
-        recordsSince = isBehind ? now : nil
+        recordsSince =
+            isBehind ? now - (isShort ? pace.durableMilliseconds - Self.retryMilliseconds / 2 : 0) : nil
     }
 
     /// Notes that a commit failed: its changes remain to be published.

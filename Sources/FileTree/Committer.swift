@@ -197,6 +197,40 @@ package final class Committer: @unchecked Sendable {
         return true
     }
 
+    /// Makes room for rows where page slots are short: commits, so that freed slots become usable; if that cannot help,
+    /// first destroys versions or a trashed photo. Returns true if a retry is worthwhile.
+    ///
+    /// - Parameter isRetry: whether the commits of an earlier call did not suffice.
+    package func makeRowRoom(isRetry: Bool) -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        // The committer itself must not wait for itself.
+        guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0, let source else {
+            return false
+        }
+        if isRetry || !source.space.commitsMakeRowRoom {
+            lock.unlock()
+            let isFreed = source.makeRoom(bytes: 1)
+            lock.lock()
+            guard isFreed else { return false }
+        }
+        for _ in 0..<2 { guard (try? waitForDurable()) != nil else { return false } }
+        return true
+    }
+
+    /// Waits for a commit if the changed pages would soon be too many for the free slots. Called before a change, with
+    /// the catalogue's lock not held.
+    package func waitForPageSlots() {
+        lock.lock()
+        defer { lock.unlock() }
+        guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0, let source else { return }
+        lock.unlock()
+        source.endTransaction()
+        lock.lock()
+        // Where it fails, the change may be one that makes room.
+        if source.space.mustCommitPages { try? waitForDurable() }
+    }
+
     /// Waits for two durable commits, then overwrites the sectors that no root refers to any more.
     package func waitForReusableSectors() {
         lock.lock()
@@ -379,7 +413,9 @@ package final class Committer: @unchecked Sendable {
             schedule.failCommit(begun, at: now)
         } else {
             let canOverwrite = source?.space.canOverwrite == true
-            schedule.endCommit(at: now, durable: durable, canOverwrite: canOverwrite, isBehind: isBehind)
+            let isShort = isBehind && source?.space.isShortOfRowRoom() == true
+            schedule.endCommit(
+                at: now, durable: durable, canOverwrite: canOverwrite, isBehind: isBehind, isShort: isShort)
             if durable, !canOverwrite { awaitOverwriting() }
         }
         if durable {

@@ -17,6 +17,9 @@ package final class FileContext: @unchecked Sendable {
     /// Makes room: commits, so that freed sectors become usable, or destroys versions or trash of this many
     /// bytes. Returns true if a retry is worthwhile. Set once, at the start.
     package var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
+    /// Waits until the catalogue has room for rows of new bytes; throws `.noRoom` if it cannot get any. Set once, at
+    /// the start.
+    package var requireRowRoom: @Sendable () throws(FileError) -> Void = {}
     /// Waits while too many freed bytes are not yet reusable; see `Space.isBacklogged`. Set once, at the start.
     package var waitForReusableSectors: @Sendable () -> Void = {}
     /// Retries before `.noRoom`. Each retry frees some room, which other threads may take first: a caller waits as long
@@ -98,7 +101,8 @@ package final class FileContext: @unchecked Sendable {
         }
     }
 
-    /// Reserves room for bytes that will be sealed later, so that write(2) itself reports a full space.
+    /// Reserves room for bytes that are about to be sealed, or will be later, so that write(2) itself reports a full
+    /// space, and no writer takes the room of bytes that were taken from another.
     package func reserve(_ bytes: UInt64) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors
@@ -109,6 +113,9 @@ package final class FileContext: @unchecked Sendable {
         }
         throw .noRoom
     }
+
+    /// Ends a reservation.
+    func release(_ bytes: UInt64) { lock.withLock { reservedBytes -= bytes } }
 
     /// Reserves `bytes` if they fit into `available`, else returns the shortfall in bytes.
     private func reserve(_ bytes: UInt64, of available: UInt64) -> UInt64 {
@@ -125,20 +132,27 @@ package final class FileContext: @unchecked Sendable {
     }
 
     /// Seals and writes; retries while the space seems full.
+    ///
+    /// - Parameter isAccepted: whether write(2) took the bytes, so that they must find room: where small pieces of it
+    ///   take more than was reserved, the system's reserve is used.
     package func seal(
-        content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
+        content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?,
+        purpose: WritePurpose,
+        isAccepted: Bool = false
     ) throws(FileError) -> [ExtentRun] {
         if purpose == .user, space.isBacklogged { waitForReusableSectors() }
+        let purposes = isAccepted && purpose == .user ? [.user, .system] : [purpose]
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors
-            do throws(StoreError) {
-                return try space.write(
-                    role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
-            } catch {
-                guard error == .noRoom, isWorthAnother(since: freed, UInt64(bytes.count)) else {
-                    throw FileError(error)
+            for purpose in purposes {
+                do throws(StoreError) {
+                    return try space.write(
+                        role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
+                } catch {
+                    guard error == .noRoom else { throw FileError(error) }
                 }
             }
+            guard isWorthAnother(since: freed, UInt64(bytes.count)) else { break }
         }
         throw .noRoom
     }

@@ -17,6 +17,7 @@ extension FileState {
         at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isWriteback: Bool = false, now: Timestamp
     ) throws(FileError) -> Int {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
+        try context.requireRowRoom()
         try beginChange(keeping: size)
         var done = 0
         while done < bytes.count {
@@ -52,6 +53,10 @@ extension FileState {
         throws(FileError)
     {
         let end = offset + UInt64(bytes.count)
+        let wanted = UInt64(bytes.count) + UInt64(bytes.count) / Chunk.bytes * Self.overheadBytes
+        // Their sectors are taken at once: the room is only to be there beside what other chunks have reserved.
+        try context.reserve(wanted)
+        context.release(wanted)
         let runs = try context.seal(
             content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)
         view.lock()
@@ -82,10 +87,13 @@ extension FileState {
     /// Reserves room in steps, so that most writes need no reservation.
     private func reserve(for chunk: DirtyChunk, _ end: UInt64) throws(FileError) {
         guard end > chunk.reserved else { return }
-        let wanted = (end + 16_383) / 16_384 * 16_384 + 1024
+        let wanted = (end + 16_383) / 16_384 * 16_384 + Self.overheadBytes
         try context.reserve(wanted - chunk.reserved)
         chunk.reserved = wanted
     }
+
+    /// Room reserved for a chunk beside its bytes: its extent's overhead, or that of a few pieces.
+    private static let overheadBytes: UInt64 = 1024
 
     /// Copies into a chunk, and zeros a gap before the bytes. Both locks are held.
     private func put(_ bytes: UnsafeRawBufferPointer, into chunk: DirtyChunk, at within: UInt64) {
@@ -140,7 +148,7 @@ extension FileState {
             ? []
             : try context.seal(
                 content: content, offset: start, bytes, near: sectorBehind(start),
-                purpose: chunk.reserved == 0 ? .system : .user)
+                purpose: chunk.reserved == 0 ? .system : .user, isAccepted: true)
         view.lock()
         defer { view.unlock() }
         replace(start, start + Chunk.bytes, with: runs)

@@ -153,6 +153,9 @@ open class Tree {
     /// Whether changes are still only in memory.
     package var hasChanges: Bool { !dirty.isEmpty || counters != storedCounters }
 
+    /// Inodes whose rows are to be written.
+    package var changedInodes: Int { dirty.count }
+
     /// Files that changed since the newest durable root, including those changed only in memory.
     package var unwrittenInodes: Set<UInt64> {
         unwritten.inodes.union(dirty.filter { $0.isDirty && $0.isRegular }.map(\.ino))

@@ -11,6 +11,7 @@ extension Importer {
     /// nothing, if the file could not be read to its end, changed meanwhile, or `proceed` returned false.
     func seal(_ source: some ImportSource, _ proceed: (UInt64) -> Bool) throws(FileError) -> SealedContent? {
         session.committer.waitForStagedPages()
+        try session.requireRowRoom()
         let sealed = SealedContent(
             content: try session.changing { tree throws(FileError) in tree.makeContent() })
         do throws(FileError) {

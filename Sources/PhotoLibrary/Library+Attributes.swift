@@ -103,6 +103,7 @@ extension Library {
     ) throws(FileError) {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
+        try session.requireRowRoom()
         let isUnrated = try session.changing { tree throws(FileError) in
             let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }

@@ -50,6 +50,7 @@ extension Library {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         let mode = mode & permissionMask | regularType
+        try session.requireRowRoom()
         return try session.changing { tree throws(FileError) in
             let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
             let entry = try tree.entry(inode, in: directory)

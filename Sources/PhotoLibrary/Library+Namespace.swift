@@ -127,6 +127,7 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
+        try session.requireRowRoom()
         return try session.changing { tree throws(FileError) in
             let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller, complete)
             return try tree.entry(inode, in: directory)
@@ -139,6 +140,7 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(newName)
         if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
+        try session.requireRowRoom()
         let (entry, needsClassification) = try session.changing { tree throws(FileError) in
             // Also if the inode is open: few programs link by a descriptor, and these get ESTALE only until the kernel
             // is notified.

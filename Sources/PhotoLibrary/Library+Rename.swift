@@ -22,6 +22,7 @@ extension Library {
         try check(newName)
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
+        try session.requireRowRoom(replacing: true)
         for attempt in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent)
             defer { session.destroyUnused(info) }

@@ -3,6 +3,7 @@ package import FileTree
 import PhotoTree
 import Recovery
 import VaultCatalogue
+import VaultFormat
 package import VaultStore
 
 /// A session as the source of the committer: its changes, and the versions and trash to destroy for room.
@@ -24,11 +25,12 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
     package func saveFiles(unsavedBefore time: Int64) -> Bool { session.saveFiles(unsavedBefore: time) }
 
     package func freeze() throws(StoreError) -> FrozenCommit {
-        let (tree, space) = (session.tree, session.space)
+        let (session, tree, space) = (session, session.tree, session.space)
         do throws(CatalogueError) {
             return try session.catalogue.commitTransaction(
                 before: { _ throws(CatalogueError) in try tree.storeChanges() },
                 freeze: {
+                    session.noteTransactionEnd(tree.tables.changeCount)
                     tree.unwritten.freeze()
                     return space.freeze()
                 })
@@ -38,13 +40,26 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
     }
 
     package func endTransaction() {
-        let tree = session.tree
+        let (session, tree) = (session, session.tree)
         // An error recurs in the commit.
         try? session.catalogue.commitTransaction(
-            before: { _ throws(CatalogueError) in try tree.storeChanges() }, freeze: {})
+            before: { _ throws(CatalogueError) in try tree.storeChanges() },
+            freeze: { session.noteTransactionEnd(tree.tables.changeCount) })
     }
 
-    package func writeRecords(most: Int) -> Bool { IdentityRecorder(session).write(most: most) }
+    package func writeRecords(most: Int) -> Bool {
+        let recorder = IdentityRecorder(session)
+        guard space.isShortOfRowRoom() else { return recorder.write(most: most) }
+        // Each changes pages of the commit that begins: only as many as there are slots for.
+        var left = most
+        while left > 0, !space.mustCommitPages {
+            let count = min(left, space.limits.awaitedRecords)
+            guard recorder.write(most: count) else { return false }
+            endTransaction()
+            left -= count
+        }
+        return true
+    }
 
     package func noteDurable() {
         try? session.locked { tree throws(FileError) in tree.unwritten.noteDurable() }

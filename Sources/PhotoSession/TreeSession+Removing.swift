@@ -17,6 +17,8 @@ extension TreeSession {
             return try tree.isForTrash(directory, name.bytes) ? directory.row.day : nil
         }
         guard let day else { return nil }
+        // The trash adds rows. Those of its oldest photo make way; where nothing can, there is the reserve.
+        try? requireRowRoom()
         let content = try changing { tree throws(FileError) in tree.makeContent() }
         let path = Array("moments/".utf8) + dayName(day) + [UInt8(ascii: "/")] + name.bytes
         let text = trashInfoText(path: path, deleted: options.clocks.wall())

@@ -97,6 +97,8 @@ extension TreeSession {
     /// left.
     func saveFiles(unsavedBefore limit: Int64) -> Bool {
         for file in context.unsavedFiles {
+            // The rows of the others come into the next commit.
+            if space.mustCommitPages { break }
             // A file being written is retried later: the committer waits for no file.
             guard file.writer.tryLock() else { continue }
             defer { file.writer.unlock() }

@@ -30,6 +30,10 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     private weak var watcher: (any TreeObserver)?
     /// Changes that the observer is still to be notified of.
     private let pendingNotices = Atomic<Int>(0)
+    /// The most catalogue pages that changed since the transaction began, and are in SQLite's cache only.
+    private let unstagedPages = Atomic<Int>(0)
+    /// The count of row changes when the transaction began. Under the catalogue's lock.
+    private var storedChangeCount: Int64 = 0
     /// Called after photos were added. Set once, at the start.
     package var noteNewPhotos: @Sendable () -> Void = {}
 
@@ -62,6 +66,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         context.keepVersion = { [unowned self] file, kept throws(FileError) in
             try keepVersion(of: file, keeping: kept)
         }
+        context.requireRowRoom = { [unowned self] () throws(FileError) in try requireRowRoom() }
         context.noteUnsaved = { [committer] in committer.noteUnsaved() }
     }
 
@@ -102,6 +107,9 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     /// observer.
     package func changing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
+        if space.isShortOfRowRoom(unstaged: unstagedPages.load(ordering: .relaxed)) {
+            committer.waitForPageSlots()
+        }
         var notices: [KernelNames.Notice] = []
         var hasNewPhoto = false
         var inodesToDestroy: [UInt64] = []
@@ -119,6 +127,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
             defer {
                 tree.callerThread = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
+                noteUnstagedPages(tables)
                 notices = tree.kernelNames.takeNotices()
                 swap(&hasNewPhoto, &tree.hasNewPhoto)
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
@@ -126,6 +135,45 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
             }
             return try body(tree)
         }
+    }
+
+    /// Waits until the catalogue has room for a few more rows; throws `.noRoom` if it cannot get any. Called before a
+    /// user adds something, with the catalogue's lock not held.
+    ///
+    /// - Parameter replacing: whether the rows take the place of others; see `Space.hasRowRoom`.
+    package func requireRowRoom(replacing: Bool = false) throws(FileError) {
+        var isRetry = false
+        while try !hasRowRoom(replacing: replacing) {
+            guard committer.makeRowRoom(isRetry: isRetry) else { throw .noRoom }
+            isRetry = true
+        }
+    }
+
+    /// Whether the catalogue has room for a few more rows: in page slots, or in pages of its own.
+    package func hasRowRoom(replacing: Bool = false) throws(FileError) -> Bool {
+        if space.hasRowRoom(replacing: replacing) { return true }
+        return try locked { tree throws(FileError) in
+            try sql(tree.tables.unusedPages()) >= Self.unusedPagesLeast
+        }
+    }
+
+    /// With so many unused pages of the catalogue's own, rows of one change take no further ones.
+    private static let unusedPagesLeast = 64
+
+    /// Under the catalogue's lock.
+    private func noteUnstagedPages(_ tables: Tables) {
+        let rows = Int(tables.changeCount - storedChangeCount) + tree.changedInodes
+        let cached = space.limits.catalogueCacheKibibytes * 1024 / Geometry.pageBytes
+        unstagedPages.store(min(cached, Self.pagesPerRow * rows), ordering: .relaxed)
+    }
+
+    /// Pages that a changed row changes at most, in the mean: its own, those of indexes, and those that are split.
+    private static let pagesPerRow = 4
+
+    /// Notes that the transaction was ended, so that all changed pages are staged. Under the catalogue's lock.
+    func noteTransactionEnd(_ changeCount: Int64) {
+        storedChangeCount = changeCount
+        unstagedPages.store(0, ordering: .relaxed)
     }
 
     package func reading<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {

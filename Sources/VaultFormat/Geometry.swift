@@ -31,9 +31,6 @@ public enum Geometry {
     /// Sectors of a whole chunk: the distance between chunks of a run.
     public static let sectorsPerChunk = sectors(forPlaintext: chunkBytes)
 
-    /// If no free run holds a chunk, the chunk is split into at most this many extents.
-    public static let chunkPiecesMax = 8
-
     public static let segmentBytesMin: UInt64 = 4 << 20
     /// The smallest size that a header may name. Tests use it, so that a small vault has hundreds of segments.
     public static let segmentBytesLeast: UInt64 = 512 << 10

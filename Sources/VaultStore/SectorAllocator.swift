@@ -32,7 +32,9 @@ final class SectorAllocator {
     private var dirtyCountPages: Set<Int> = []
     private var frozenCountPages: Set<Int> = []
     /// Segments without content: those of pages, those reserved for more pages, and lost ones.
-    var excluded: Set<Int> = []
+    var excluded: Set<Int> = [] {
+        didSet { if excluded != oldValue { shortestMissing = .max } }
+    }
     private(set) var usedSectors: UInt64 = 0
     private(set) var reservedSectors: UInt64 = 0
     /// Sectors released since the space was opened.
@@ -42,6 +44,8 @@ final class SectorAllocator {
     /// Upper bound of each segment's longest free run, in sectors; `unknown` if there is none.
     private var longestRuns: [UInt32]
     private static let unknown = UInt32.max
+    /// No segment has a free run of so many sectors: found by a search, and true until something is freed.
+    private var shortestMissing = Int.max
     /// Segments whose bits contradict their counts or cannot be read: nothing is allocated there.
     private(set) var distrusted: Set<Int> = []
     /// For evicted segments, a hash of their bits, to be checked when they are loaded again.
@@ -70,10 +74,12 @@ final class SectorAllocator {
     func load(counts: [UInt32]) {
         usedCounts = counts
         longestRuns = [UInt32](repeating: Self.unknown, count: counts.count)
+        shortestMissing = .max
         usedSectors = counts.reduce(0) { $0 + UInt64($1) }
     }
 
     func addSegments(to count: Int) {
+        if usedCounts.count < count { shortestMissing = .max }
         while usedCounts.count < count {
             usedCounts.append(0)
             longestRuns.append(Self.unknown)
@@ -152,7 +158,10 @@ final class SectorAllocator {
         }
     }
 
-    private func noteRelease(_ segment: Int) { longestRuns[segment] = Self.unknown }
+    private func noteRelease(_ segment: Int) {
+        longestRuns[segment] = Self.unknown
+        shortestMissing = .max
+    }
 
     // MARK: Allocating
 
@@ -162,6 +171,7 @@ final class SectorAllocator {
     func take(
         least: Int, most: Int, near: UInt64?, end: ((_ segment: Int) throws(StoreError) -> Int)? = nil
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {
+        if least >= shortestMissing { return nil }
         if let near, let found = try takeAt(near, least: least, most: most) { return found }
         let isSmall = most < Geometry.sectorsPerChunk
         let start = isSmall ? smallCursor : cursor
@@ -175,7 +185,9 @@ final class SectorAllocator {
             let from = step == 0 ? min(start.index, sectorsPerSegment) : 0
             guard var run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
             else {
-                if from == 0 { longestRuns[segment] = UInt32(least - 1) }
+                if from == 0 {
+                    longestRuns[segment] = UInt32(entry.used.longestFreeRun(also: entry.reserved))
+                }
                 continue
             }
             if let end {
@@ -187,6 +199,7 @@ final class SectorAllocator {
             if isSmall { smallCursor = (segment, run.upperBound) } else { cursor = (segment, run.upperBound) }
             return (UInt64(segment * sectorsPerSegment + run.lowerBound), run.count)
         }
+        if end == nil { shortestMissing = least }
         return nil
     }
 

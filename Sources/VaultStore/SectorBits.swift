@@ -67,6 +67,17 @@ struct BitRow {
         return nil
     }
 
+    /// The length of the longest free run; `other` as for `freeRun`.
+    func longestFreeRun(also other: BitRow) -> Int {
+        var (longest, index) = (0, 0)
+        while let first = next(from: index, free: true, other) {
+            let end = next(from: first, free: false, other) ?? count
+            longest = max(longest, end - first)
+            index = end
+        }
+        return longest
+    }
+
     /// The first index at or after `start` that is free (or in use); nil if there is none. A search for one in use may
     /// stop at `limit`.
     private func next(from start: Int, free: Bool, _ other: BitRow, limit: Int = .max) -> Int? {

@@ -166,16 +166,23 @@ extension Space {
         return length
     }
 
-    /// Reserves a run that is too short for the chunk, for a piece of it: at least an eighth of a chunk. Under `lock`.
+    /// Reserves a run that is too short for the chunk, for a piece of it: one of the longest that are free, down to a
+    /// single sector, so that no free room is unusable. Under `lock`.
     private func reservePiece(
         offset: UInt64, whole: Int, _ area: WriteArea
     ) throws(StoreError) -> ExtentRun {
         let most = Geometry.sectors(forPlaintext: whole)
-        let least = min(most, Geometry.sectors(forPlaintext: Geometry.chunkBytes / Geometry.chunkPiecesMax))
-        guard let (sector, count) = try takeSectors(least: least, most: most, near: nil, area, mayGrow: false)
-        else { throw .noRoom }
-        let length = min(whole, count * Geometry.sectorBytes - Geometry.extentOverheadBytes)
-        return run(offset, length, sector)
+        var least = most
+        while least > 1 {
+            least = (least + 1) / 2
+            guard
+                let (sector, count) = try takeSectors(
+                    least: least, most: most, near: nil, area, mayGrow: false)
+            else { continue }
+            let length = min(whole, count * Geometry.sectorBytes - Geometry.extentOverheadBytes)
+            return run(offset, length, sector)
+        }
+        throw .noRoom
     }
 
     /// Allocates sectors of a segment that has a file; creates a segment if needed in a vault that grows. Under `lock`.

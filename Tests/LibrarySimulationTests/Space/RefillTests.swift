@@ -47,6 +47,22 @@ import Testing
             }
         }
 
+        /// Writes files of that size until none goes in any more.
+        mutating func fill(with size: Int) throws {
+            while true {
+                count += 1
+                let name = "f\(count)"
+                do {
+                    try session.put("albums/" + name, Self.content(name, size))
+                } catch let error as FileError {
+                    #expect(error == .noRoom)
+                    return try session.rm("albums/" + name)
+                }
+                sizes[name] = size
+                if count % 64 == 0 { session.commit(durable: true) }
+            }
+        }
+
         mutating func removeHalf() throws {
             for name in sizes.keys.sorted().shuffled(using: &random).prefix(sizes.count / 2) {
                 try session.rm("albums/" + name)
@@ -80,6 +96,32 @@ import Testing
         }
         print("refill: \(spaces) spaces: \(first) bytes at first, \(least) at least")
         for name in filling.sizes.keys { try session.rm("albums/" + name) }
+        try session.unmount()
+    }
+
+    /// Free room in pieces of a few sectors is as good as any other.
+    @Test(arguments: [300, 900, 2500, 8000]) func `holes of small files have room for large ones`(small: Int)
+        throws
+    {
+        let session = try FaultSession(try MemoryVault(spaces: 2, segments: 4))
+        defer { session.kill() }
+        var filling = Filling(session, seed: UInt64(small))
+        try filling.fill(with: small)
+        let names = filling.sizes.keys.sorted()
+        for name in names.enumerated().filter({ $0.offset % 2 == 0 }).map(\.element) {
+            try session.rm("albums/" + name)
+            filling.sizes[name] = nil
+        }
+        for _ in 0..<3 { try session.makeDurable() }
+        let freed = (names.count / 2) * small
+        let before = filling.total
+        try filling.fill()
+        print("holes of \(small) bytes: \(filling.total - before) of \(freed) bytes")
+        #expect(filling.total - before > freed)
+        try filling.expectIntact()
+        try session.unmount()
+        try session.mount()
+        try filling.expectIntact()
         try session.unmount()
     }
 }

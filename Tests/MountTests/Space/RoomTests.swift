@@ -188,4 +188,47 @@ import Testing
         #expect(try place.bytes(place.moments + "/2019-03-04/a.jpg") == photo)
         try place.unmount()
     }
+
+    /// The catalogue is full long before the content is: a name that a program was told is there must stay.
+    @Test func `a space full of names says so, and keeps each that it took`() throws {
+        let place = try Place(spaces: 2, size: "16M")
+        try place.mount()
+        let make = """
+            long=$(printf 'n%.0s' {1..240}); mkdir D/albums/A; cd D/albums/A; n=0
+            while [ $n -lt 20000 ] && { : >$n$long; } 2>/dev/null; do n=$((n + 1)); done; echo $n
+            """
+        let made = Int(try place.shell(make).trimmingCharacters(in: .newlines)) ?? 0
+        #expect(made > 1000 && made < 20_000)
+        let refused = try place.run(["/bin/sh", "-c", ": >D/albums/A/other"])
+        #expect(refused.status != 0 && refused.errors.contains("No space left on device"))
+        #expect(try place.shell("stat -fc %d D") == "0\n")
+        // What is there can be made durable, renamed and removed.
+        try place.shell("sync D; cd D/albums/A; mv 0* first; rm 1*; sync .; ls | wc -l > ../../../count")
+        try place.unmount()
+        try place.mount()
+        #expect(try place.shell("ls D/albums/A | wc -l | cmp - count; ls D/albums/A/first") != "")
+        try place.shell("rm -r D/albums/A; sync D; echo x >D/albums/new")
+        #expect(try place.shell("stat -fc %d D") != "0\n")
+        try place.unmount()
+    }
+
+    /// Small files that are removed leave holes: what `df` says is free in them can be written.
+    @Test func `free room in small holes takes large files`() throws {
+        let place = try Place(spaces: 2, size: "32M")
+        try place.mount(options: "rw,trash=0")
+        let fill = """
+            head -c 3000 /dev/urandom >small; mkdir D/albums/A; n=0
+            while [ $n -lt 20000 ] && { cat small >D/albums/A/$n; } 2>/dev/null; do n=$((n + 1)); done
+            rm D/albums/A/*[02468]; sync D
+            """
+        try place.shell(fill)
+        #expect(eventually { available(place) > 4_000_000 })
+        try place.shell(
+            "head -c 3000000 /dev/urandom >large; cp large D/albums; sync D/albums/large; cmp large D/albums/large"
+        )
+        try place.unmount()
+        try place.mount()
+        try place.shell("cmp large D/albums/large; for n in 1 3 5; do cmp small D/albums/A/$n; done")
+        try place.unmount()
+    }
 }
