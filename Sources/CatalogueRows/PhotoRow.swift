@@ -18,7 +18,7 @@ public struct PhotoRow: Sendable, Equatable {
     public var orientation: Int64
     /// Whether its only date is its mtime, which it follows.
     public var isDatedByMtime: Bool
-    /// The name it had in its day before it was renamed as an editor's backup.
+    /// The name it had in its day or album before it was renamed as an editor's backup.
     public var former: [UInt8]?
     /// Of the bytes; see `fingerprint(of:)` of the library.
     public var fingerprint: UInt64

@@ -71,7 +71,7 @@ package struct FileMove: Sendable {
 package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     switch (effect, file) {
     case (.moveInAlbums, .plain): FileMove(maySave: true, after: [.classify])
-    case (.moveInAlbums, .photo): FileMove(maySave: true, after: [.replaceBackup, .followName])
+    case (.moveInAlbums, .photo): FileMove(maySave: true, after: [.replaceBackup, .noteBackup, .followName])
     case (.moveInAlbums, .trashedPhoto): FileMove(maySave: true, after: [.replaceBackup])
     case (.moveInAlbums, .copy), (.moveInAlbums, .special): FileMove()
 

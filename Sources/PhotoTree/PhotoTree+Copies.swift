@@ -111,20 +111,32 @@ extension PhotoTree {
     }
 
     /// Call before a photo loses its bytes or becomes a plain file: makes its first copy the photo, under the same day,
-    /// with the other copies as its copies.
+    /// with the other copies as its copies. If all of them were put into the trash, they stay there, as plain files.
     func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
         // In the trash, nameless copies must get their names back before they can be photos of their own.
         if photo.isTrashed, try !copies(of: photo).isEmpty {
             if photo.row.nlink > 0 { try restore(photo, now: now) } else { try leaveTrash(photo) }
         }
-        guard let first = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else { return }
+        let named = try copies(of: photo).filter { $0.row.nlink > 0 }
+        var found: (copy: Inode, name: [UInt8])?
+        for copy in named where found == nil {
+            if let name = try nameOutsideTrash(of: copy) { found = (copy, name) }
+        }
+        guard let (first, name) = found else {
+            for copy in named { try forgetCopy(copy) }
+            return
+        }
         var row = try self.photo(photo)
         row.ino = first.ino
         row.former = nil
-        let name = try names(of: first).first?.name
         try handOver(photo, to: first)
         try storePhoto(first, row)
-        if let name { try addMoment(first, day: row.day, name: name, now: now) }
+        try addMoment(first, day: row.day, name: name, now: now)
+    }
+
+    private func nameOutsideTrash(of copy: Inode) throws(FileError) -> [UInt8]? {
+        for row in try names(of: copy) where try !isInTrash(inode(row.parent)) { return row.name }
+        return nil
     }
 
     /// Makes a copy the photo, and the photo its copy: for a copy that is moved into a day. The photo's name in moments

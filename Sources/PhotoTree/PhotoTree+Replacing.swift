@@ -73,7 +73,7 @@ extension PhotoTree {
     }
 
     /// The photo in this directory that an editor renamed from `name` to a backup name, so that a new file could take
-    /// `name`: its moment still has the old name.
+    /// `name`. Where a photo came to an album with the name of a backup, its moment may have the old name.
     func backup(
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
@@ -81,9 +81,10 @@ extension PhotoTree {
             guard let found = try find(directory, candidate), found.inode.isPhoto,
                 found.inode.ino != inode.ino
             else { continue }
-            if directory.isDay {
-                if try photo(found.inode).former == name { return found.inode }
-            } else if let moment = try moment(of: found.inode), isNumberedForm(moment.row.name, of: name) {
+            if try photo(found.inode).former == name { return found.inode }
+            if !directory.isDay, let moment = try moment(of: found.inode),
+                isNumberedForm(moment.row.name, of: name)
+            {
                 return found.inode
             }
         }

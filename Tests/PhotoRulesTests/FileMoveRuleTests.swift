@@ -26,7 +26,7 @@ import Testing
         #expect(steps(.moveInAlbums, .plain) == [.move, .classify])
         #expect(steps(.moveInAlbums, .special) == [.move])
         #expect(steps(.moveInAlbums, .copy) == [.move])
-        #expect(steps(.moveInAlbums, .photo) == [.move, .replaceBackup, .followName])
+        #expect(steps(.moveInAlbums, .photo) == [.move, .replaceBackup, .noteBackup, .followName])
         #expect(steps(.moveInAlbums, .trashedPhoto) == [.move, .replaceBackup])
     }
 

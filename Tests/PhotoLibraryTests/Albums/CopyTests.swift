@@ -51,6 +51,27 @@ private func big(_ day: String, _ count: Int) -> [UInt8] {
         #expect(fixture.usedBytes == used)
     }
 
+    @Test func `a copy in the trash stays there when its photo is edited`() throws {
+        let fixture = try Fixture(trashDays: 30)
+        let picture = big("2024-05-01", 3000)
+        try fixture.put("albums/x.jpg", picture)
+        for directory in ["albums/Trip", ".Trash-0", ".Trash-0/files"] { try fixture.mkdir(directory) }
+        try fixture.put("albums/Trip/y.jpg", picture)
+        try fixture.mv("albums/Trip/y.jpg", ".Trash-0/files/y.jpg")
+        do {
+            let edited = try fixture.open("albums/x.jpg")
+            try fixture.write(edited, Array("edited".utf8), at: 2000)
+            try fixture.close(edited)
+        }
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.get(".Trash-0/files/y.jpg") == picture)
+        // From there it comes back as any file does.
+        try fixture.mv(".Trash-0/files/y.jpg", "albums/Trip/y.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg", "2024-05-01/y.jpg"])
+        try fixture.remount()
+        #expect(try fixture.get("albums/Trip/y.jpg") == picture)
+    }
+
     @Test func `a file whose name tells of another day is a photo of its own`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", jpeg(nil))

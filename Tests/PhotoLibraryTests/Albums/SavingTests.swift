@@ -131,6 +131,21 @@ import VaultFormat
         }
     }
 
+    @Test(arguments: ["x.jpg~", "x.jpg_original"])
+    func `a save with a backup is one where the photo was renamed in moments too`(backup: String) throws {
+        for isRemounted in [false, true] {
+            let fixture = try Fixture()
+            try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+            try fixture.mv("moments/2024-05-01/x.jpg", "moments/2024-05-01/Beach.jpg")
+            try fixture.mv("albums/x.jpg", "albums/" + backup)
+            if isRemounted { try fixture.remount() }
+            try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 2))
+            #expect(try fixture.moments() == ["2024-05-01/Beach.jpg"])
+            #expect(try fixture.get("moments/2024-05-01/Beach.jpg") == jpeg("2024-05-01", more: 2))
+            #expect(try fixture.get("albums/" + backup) == jpeg("2024-05-01", more: 1))
+        }
+    }
+
     @Test func `a backup made by linking keeps the old bytes`() throws {
         let fixture = try Fixture()
         let old = try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))

@@ -198,9 +198,15 @@ extension ModelTree {
     /// The first copy becomes the photo, under the same day.
     func promoteCopy(of node: ModelNode) {
         if node.trashed != nil, !node.copies.isEmpty { restore(node) }
-        guard let photo = node.photo, let first = node.copies.first(where: { !$0.names.isEmpty }),
-            let name = first.names.first?.name
-        else { return }
+        let named = node.copies.filter { !$0.names.isEmpty }
+        let outside = { (row: ModelNode.Name) in !self.isInTrash(row.directory) }
+        guard let photo = node.photo, let first = named.first(where: { $0.names.contains(where: outside) }),
+            let name = first.names.first(where: outside)?.name
+        else {
+            for copy in named { copy.original = nil }
+            node.copies.removeAll { $0.original == nil }
+            return
+        }
         handOver(node, to: first)
         first.photo = ModelNode.Photo(day: photo.day, isPinned: photo.isPinned)
         addMoment(first, day: photo.day, name: name)
@@ -238,8 +244,8 @@ extension ModelTree {
     func backup(of name: String, in directory: ModelNode, except node: ModelNode) -> ModelNode? {
         modelBackups(of: name).compactMap { directory.entries[$0] }.first { found in
             guard found !== node, let photo = found.photo else { return false }
-            if directory.day != nil { return photo.former == name }
-            return found.moment.map { isModelNumbered($0.name, of: name) } ?? false
+            if photo.former == name { return true }
+            return directory.day == nil && found.moment.map { isModelNumbered($0.name, of: name) } ?? false
         }
     }
 

@@ -214,6 +214,7 @@ extension ModelTree {
         {
             replacePhoto(from: backup, to: it.source, photo, except: staying, in: it.to, named: it.newName)
         } else if it.source.trashed == nil, !it.isFromTrash, !it.isIntoTrash {
+            noteBackup(it)
             followName(it.source, from: it.row, to: it.newName, in: it.to)
         }
     }
@@ -258,7 +259,7 @@ extension ModelTree {
             replacePhoto(from: backup, to: it.source, photo, except: staying, in: it.to, named: it.newName)
             return 0
         }
-        it.source.photo?.former = modelBackups(of: it.row.name).contains(it.newName) ? it.row.name : nil
+        noteBackup(it)
         if it.from !== it.to {
             keepOnlyArrived(it)
             it.source.photo?.day = day
@@ -266,6 +267,10 @@ extension ModelTree {
         }
         if isGiven { it.source.photo?.isNamed = true }
         return 0
+    }
+
+    private func noteBackup(_ it: Renaming) {
+        it.source.photo?.former = modelBackups(of: it.row.name).contains(it.newName) ? it.row.name : nil
     }
 
     /// Moments has every photo once, backups' names counted.
