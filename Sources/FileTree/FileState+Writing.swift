@@ -17,18 +17,18 @@ extension FileState {
         at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isWriteback: Bool = false, now: Timestamp
     ) throws(FileError) -> Int {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
-        try context.requireRowRoom()
-        try beginChange(keeping: size)
         var done = 0
-        while done < bytes.count {
-            do throws(FileError) {
+        do throws(FileError) {
+            try context.requireRowRoom()
+            try beginChange(keeping: size)
+            while done < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
                 done += try writeSome(at: offset + UInt64(done), rest, now)
-            } catch {
-                if error == .noRoom { context.noteCutShort(ino) }
-                if done > 0 && !isWriteback { return done }
-                throw error
             }
+        } catch {
+            if error == .noRoom { context.noteCutShort(ino) }
+            if done > 0 && !isWriteback { return done }
+            throw error
         }
         return done
     }
