@@ -114,6 +114,9 @@ package final class FileContext: @unchecked Sendable {
         throw .noRoom
     }
 
+    /// Room that accepted bytes will take when they are sealed.
+    package var reservedRoom: UInt64 { lock.withLock { reservedBytes } }
+
     /// Ends a reservation.
     func release(_ bytes: UInt64) { lock.withLock { reservedBytes -= bytes } }
 

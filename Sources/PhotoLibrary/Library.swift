@@ -235,6 +235,7 @@ public final class Library: @unchecked Sendable {
         let blockBytes: UInt64 = 4096
         // Inodes are rows: as many as there is room for, at some 512 bytes each.
         let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
+        let available = use.available - min(use.available, session.context.reservedRoom)
         let filesFree = (try? session.hasRowRoom()) == true ? use.free / 512 : 0
         // Trash and versions are purged on demand, so they count as free.
         let trashed = trashedBytes.value { [self] in
@@ -246,7 +247,7 @@ public final class Library: @unchecked Sendable {
         return FilesystemStatistics(
             blockBytes: blockBytes, blocks: use.total / blockBytes,
             free: min(use.total, use.free + trashed) / blockBytes,
-            available: min(use.total, use.available + trashed) / blockBytes, files: made + filesFree,
+            available: min(use.total, available + trashed) / blockBytes, files: made + filesFree,
             filesFree: filesFree,
             nameBytesMax: UInt64(nameBytesMax))
     }

@@ -66,7 +66,10 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         context.keepVersion = { [unowned self] file, kept throws(FileError) in
             try keepVersion(of: file, keeping: kept)
         }
-        context.requireRowRoom = { [unowned self] () throws(FileError) in try requireRowRoom() }
+        // As for rows that replace others: a file that could be made can be written, and one that is there be edited.
+        context.requireRowRoom = { [unowned self] () throws(FileError) in
+            try requireRowRoom(replacing: true)
+        }
         context.noteUnsaved = { [committer] in committer.noteUnsaved() }
     }
 
@@ -158,7 +161,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     }
 
     /// With so many unused pages of the catalogue's own, rows of one change take no further ones.
-    private static let unusedPagesLeast = 64
+    private static let unusedPagesLeast = 16
 
     /// Under the catalogue's lock.
     private func noteUnstagedPages(_ tables: Tables) {
