@@ -55,10 +55,10 @@ public enum Geometry {
     /// A smaller space could not hold two copies of its catalogue and a photo.
     public static let spaceBytesMin: UInt64 = 16 << 20
 
-    /// The segment size for a space of `spaceBytes`: 16 MiB, less only for spaces under 64 MiB, more if there would be
+    /// The segment size for a space of `spaceBytes`: 16 MiB, less only for spaces under 256 MiB, more if there would be
     /// over 16,384 segments.
     public static func segmentBytes(forSpace spaceBytes: UInt64) -> UInt64 {
-        var bytes = spaceBytes < 4 * segmentBytesUsual ? segmentBytesMin : segmentBytesUsual
+        var bytes = spaceBytes < 16 * segmentBytesUsual ? segmentBytesMin : segmentBytesUsual
         while bytes < segmentBytesMax && bytes * segmentsPerSpaceMax < spaceBytes { bytes *= 2 }
         return bytes
     }

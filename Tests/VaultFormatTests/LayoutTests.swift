@@ -30,7 +30,7 @@ import VaultFormat
         #expect(!run.isContinued(by: next))
     }
 
-    @Test(arguments: [(16, 4), (63, 4), (64, 16), (262_144, 16), (262_145, 32), (1 << 20, 64)])
+    @Test(arguments: [(16, 4), (255, 4), (256, 16), (262_144, 16), (262_145, 32), (1 << 20, 64)])
     func `segments serve their space`(spaceMiB: UInt64, segmentMiB: UInt64) {
         #expect(Geometry.segmentBytes(forSpace: spaceMiB << 20) == segmentMiB << 20)
     }
