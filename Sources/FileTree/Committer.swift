@@ -155,6 +155,9 @@ package final class Committer: @unchecked Sendable {
         }
     }
 
+    /// Whether the caller may wait for a commit: the committer itself, when it saves a file, must not. `lock` is held.
+    private var mayWait: Bool { isRunning && pthread_equal(thread, pthread_self()) == 0 }
+
     private func waitForDurable() throws(FileError) {
         if isStopped { throw .readOnly }
         // A commit under way may have begun before the change: only the next one counts.
@@ -172,8 +175,7 @@ package final class Committer: @unchecked Sendable {
     package func makeRoom(bytes: UInt64) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        // The committer itself, when it saves a file, must not wait for itself.
-        guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0 else { return false }
+        guard mayWait, !isStopped else { return false }
         // Sectors that an earlier session freed also wait for two durable commits of this one.
         guard let source else { return false }
         source.space.releaseBackupHolds()
@@ -204,10 +206,7 @@ package final class Committer: @unchecked Sendable {
     package func makeRowRoom(isRetry: Bool) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        // The committer itself must not wait for itself.
-        guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0, let source else {
-            return false
-        }
+        guard mayWait, !isStopped, let source else { return false }
         if isRetry || !source.space.commitsMakeRowRoom {
             lock.unlock()
             let isFreed = source.makeRoom(bytes: 1)
@@ -223,7 +222,7 @@ package final class Committer: @unchecked Sendable {
     package func waitForPageSlots() {
         lock.lock()
         defer { lock.unlock() }
-        guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0, let source else { return }
+        guard mayWait, !isStopped, let source else { return }
         lock.unlock()
         source.endTransaction()
         lock.lock()
@@ -235,10 +234,7 @@ package final class Committer: @unchecked Sendable {
     package func waitForReusableSectors() {
         lock.lock()
         defer { lock.unlock() }
-        // The committer itself, when it saves a file, must not wait for itself.
-        guard isRunning, pthread_equal(thread, pthread_self()) == 0, let space = source?.space else {
-            return
-        }
+        guard mayWait, let space = source?.space else { return }
         for _ in 0..<2 where !space.canOverwrite && space.isBacklogged {
             guard (try? waitForDurable()) != nil else { return }
         }

@@ -101,13 +101,15 @@ package final class FileContext: @unchecked Sendable {
         }
     }
 
-    /// Reserves room for bytes that are about to be sealed, or will be later, so that write(2) itself reports a full
-    /// space, and no writer takes the room of bytes that were taken from another.
-    package func reserve(_ bytes: UInt64) throws(FileError) {
+    /// Reserves room for bytes that will be sealed later, so that write(2) itself reports a full space.
+    ///
+    /// - Parameter atOnce: whether they are sealed at once instead: their room is only to be there, beside what is
+    ///   reserved.
+    package func reserve(_ bytes: UInt64, atOnce: Bool = false) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors
-            if reserve(bytes, of: space.knownCapacity.available) == 0 { return }
-            let missing = reserve(bytes, of: space.capacity.available)
+            if reserve(bytes, of: space.knownCapacity.available, atOnce) == 0 { return }
+            let missing = reserve(bytes, of: space.capacity.available, atOnce)
             if missing == 0 { return }
             guard isWorthAnother(since: freed, missing) else { break }
         }
@@ -117,14 +119,11 @@ package final class FileContext: @unchecked Sendable {
     /// Room that accepted bytes will take when they are sealed.
     package var reservedRoom: UInt64 { lock.withLock { reservedBytes } }
 
-    /// Ends a reservation.
-    func release(_ bytes: UInt64) { lock.withLock { reservedBytes -= bytes } }
-
     /// Reserves `bytes` if they fit into `available`, else returns the shortfall in bytes.
-    private func reserve(_ bytes: UInt64, of available: UInt64) -> UInt64 {
+    private func reserve(_ bytes: UInt64, of available: UInt64, _ atOnce: Bool) -> UInt64 {
         lock.withLock {
             let wanted = reservedBytes + bytes
-            if wanted <= available { reservedBytes = wanted }
+            if wanted <= available && !atOnce { reservedBytes = wanted }
             return wanted - min(wanted, available)
         }
     }
@@ -140,8 +139,7 @@ package final class FileContext: @unchecked Sendable {
     ///   take more than was reserved, the system's reserve is used.
     package func seal(
         content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?,
-        purpose: WritePurpose,
-        isAccepted: Bool = false
+        purpose: WritePurpose, isAccepted: Bool = false
     ) throws(FileError) -> [ExtentRun] {
         if purpose == .user, space.isBacklogged { waitForReusableSectors() }
         let purposes = isAccepted && purpose == .user ? [.user, .system] : [purpose]

@@ -53,10 +53,8 @@ extension FileState {
         throws(FileError)
     {
         let end = offset + UInt64(bytes.count)
-        let wanted = UInt64(bytes.count) + UInt64(bytes.count) / Chunk.bytes * Self.overheadBytes
-        // Their sectors are taken at once: the room is only to be there beside what other chunks have reserved.
-        try context.reserve(wanted)
-        context.release(wanted)
+        let overhead = UInt64(bytes.count) / Chunk.bytes * Self.overheadBytes
+        try context.reserve(UInt64(bytes.count) + overhead, atOnce: true)
         let runs = try context.seal(
             content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)
         view.lock()

@@ -36,6 +36,8 @@ public enum Geometry {
     public static let segmentBytesLeast: UInt64 = 512 << 10
     public static let segmentBytesUsual: UInt64 = 16 << 20
     public static let segmentBytesMax: UInt64 = 4 << 30
+    /// A space from this size on has segments of the usual size.
+    public static let spaceBytesUsual = 16 * segmentBytesUsual
     /// Segment sizes are chosen so that a space has at most this many, up to `segmentBytesMax`.
     public static let segmentsPerSpaceMax: UInt64 = 16_384
     /// Segment numbers are below this, so that the usage counts take at most 16 MiB of memory.
@@ -58,7 +60,7 @@ public enum Geometry {
     /// The segment size for a space of `spaceBytes`: 16 MiB, less only for spaces under 256 MiB, more if there would be
     /// over 16,384 segments.
     public static func segmentBytes(forSpace spaceBytes: UInt64) -> UInt64 {
-        var bytes = spaceBytes < 16 * segmentBytesUsual ? segmentBytesMin : segmentBytesUsual
+        var bytes = spaceBytes < spaceBytesUsual ? segmentBytesMin : segmentBytesUsual
         while bytes < segmentBytesMax && bytes * segmentsPerSpaceMax < spaceBytes { bytes *= 2 }
         return bytes
     }

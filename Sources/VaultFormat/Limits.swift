@@ -17,6 +17,8 @@ public struct Limits: Sendable, Hashable {
     public var pagesPerWrite = 64
     /// Page slots that get disk blocks at a time in a vault that grows: 2 MiB of each copy.
     public var slotsPerStep = 512
+    /// Page slots that users' rows do not take, so that removing works in a full catalogue; more in a large one.
+    public var reservedSlots = 192
     /// Buffers for sealed chunks that are pooled for the next write.
     public var chunkBuffers = 6
     /// Writers wait while more freed bytes than this are not reusable yet; the bound is an eighth of the bytes in use
@@ -124,6 +126,7 @@ public struct Limits: Sendable, Hashable {
         limits.openSegments = 1
         limits.pagesPerWrite = 1
         limits.slotsPerStep = 64
+        limits.reservedSlots = 32
         limits.chunkBuffers = 0
         limits.backlogBytes = 256 << 10
         limits.overwriteStepBytes = 1

@@ -39,7 +39,7 @@ extension Space {
     private func isMuchUnused() throws(StoreError) -> Bool {
         let (count, used) = lock.withLock { () -> (Int, UInt64) in
             let content = sectors.usedSectors - min(pendingSectors, sectors.usedSectors)
-            let pages = UInt64(2 * (slots.usedSlots + Self.catalogueReserveSlots) * Geometry.sectorsPerPage)
+            let pages = UInt64(2 * (slots.usedSlots + limits.reservedSlots) * Geometry.sectorsPerPage)
             return (sectors.segmentCount, (content + pages) * UInt64(Geometry.sectorBytes))
         }
         var held: UInt64 = 0
@@ -86,7 +86,7 @@ extension Space {
     private func trimLastPair() {
         lock.withLock {
             guard let pair = pairs.last else { return }
-            let count = min(slots.lastUsed + 1 + 2 * Self.catalogueReserveSlots, slots.backedSlots)
+            let count = min(slots.lastUsed + 1 + 2 * limits.reservedSlots, slots.backedSlots)
             let inPair = count - slotsPerPair * (pairs.count - 1)
             guard inPair > 0, count < slots.backedSlots else { return }
             for number in [pair.a, pair.b] {

@@ -27,15 +27,16 @@ extension Space {
     /// Whether so few slots are free that commits must not become large.
     ///
     /// - Parameter unstaged: changed pages that are not staged yet.
-    public func isShortOfRowRoom(unstaged: Int = 0) -> Bool {
-        lock.withLock { !hasSlots(for: 2 * reserveSlots + 2 * (changedPages + unstaged)) }
-    }
+    public func isShortOfRowRoom(unstaged: Int = 0) -> Bool { lock.withLock { isShort(unstaged: unstaged) } }
 
     /// Whether the next commit is large for the slots that are free, so that it must come before the next change.
     public var mustCommitPages: Bool {
-        lock.withLock {
-            staged.count > slots.freeSlots / 8 && !hasSlots(for: 2 * reserveSlots + 2 * changedPages)
-        }
+        lock.withLock { staged.count > slots.freeSlots / 8 && isShort(unstaged: 0) }
+    }
+
+    /// As `isShortOfRowRoom`, under `lock`.
+    private func isShort(unstaged: Int) -> Bool {
+        !hasSlots(for: 2 * reserveSlots + 2 * (changedPages + unstaged))
     }
 
     /// Pages of the next commit and of one under way. Under `lock`.
@@ -43,7 +44,7 @@ extension Space {
 
     /// Slots that users' rows do not take: an eighth, within bounds. Under `lock`.
     private var reserveSlots: Int {
-        min(max(Self.catalogueReserveSlots, slots.backedSlots / 8), slots.backedSlots / 2, 8192)
+        min(max(limits.reservedSlots, slots.backedSlots / 8), slots.backedSlots / 2, 8192)
     }
 
     /// Whether `count` slots are free or can be added. Under `lock`.

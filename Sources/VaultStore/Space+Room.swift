@@ -77,7 +77,4 @@ extension Space {
     func noteEnd() {
         files.leastBytes = grows ? 0 : UInt64(segmentCountNow()) * files.layout.rowBytes
     }
-
-    /// Page slots reserved for deleting when everything else is full.
-    static let catalogueReserveSlots = 192
 }

@@ -125,7 +125,7 @@ extension Vault {
             if isLeast { return Geometry.segmentBytesLeast }
             // A vault that grows may fill its disk.
             return Geometry.segmentBytes(
-                forSpace: max(host(path)?.totalBytes ?? 0, 16 * Geometry.segmentBytesUsual))
+                forSpace: max(host(path)?.totalBytes ?? 0, Geometry.spaceBytesUsual))
         }
         guard let bytes = bytesPerSpace else {
             throw .invalidSize("a vault of \(spaces) spaces needs a size")

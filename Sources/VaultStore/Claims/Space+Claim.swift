@@ -66,7 +66,7 @@ extension Space {
         if isSplit {
             evasion.isAbove.toggle()
             slots.prefer(preferredSlots)
-            if evasion.isAbove || slots.preferredFree >= Self.catalogueReserveSlots { return }
+            if evasion.isAbove || slots.preferredFree >= limits.reservedSlots { return }
         }
         do throws(StoreError) {
             while slots.backedSlots < slots.slotCount { try preallocateSlots() }

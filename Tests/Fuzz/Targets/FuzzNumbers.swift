@@ -134,7 +134,7 @@ private func fuzzHost(_ input: inout Input) {
     status.f_bavail = input.number()
     let host = HostStatus(status, typeMagic: 0)
     precondition(host.totalBytes <= Quantity.max.value && host.availableBytes <= Quantity.max.value)
-    _ = Geometry.segmentBytes(forSpace: max(host.totalBytes, 16 * Geometry.segmentBytesUsual))
+    _ = Geometry.segmentBytes(forSpace: max(host.totalBytes, Geometry.spaceBytesUsual))
     var file = stat()
     file.st_size = input.number()
     file.st_blocks = input.number()
