@@ -21,15 +21,19 @@ final class ReadTurn: @unchecked Sendable {
     private static let idleMilliseconds: Int64 = 100
 
     private let lock = Lock()
-    private let change = Condition()
+    private let isFollowersTurn = Condition()
+    private let isFollowerNeeded = Condition()
     private var isTaken = false
     private var hasFollower = false
+    /// Workers that are neither the leader nor the follower, and have nothing to do.
+    private var waiting = 0
     /// Number of the current turn. The holder of another number has lost its turn.
     private let current = Atomic<UInt64>(0)
     /// Start of the request that the holder serves, in monotonic milliseconds; 0 while it reads.
     private let busySince = Atomic<Int64>(0)
     private let lastRequest = Atomic<Int64>(0)
-    private let isFollowerAsleep = Atomic<Bool>(false)
+    /// Whether the holder must wake a worker before it serves a request: the follower sleeps, or is to be chosen.
+    private let isUnwatched = Atomic<Bool>(false)
 
     /// Waits for the turn and returns its number.
     func take() -> UInt64 {
@@ -37,7 +41,9 @@ final class ReadTurn: @unchecked Sendable {
         defer { lock.unlock() }
         while isTaken {
             if hasFollower {
-                change.wait(lock)
+                waiting += 1
+                isFollowerNeeded.wait(lock)
+                waiting -= 1
             } else if awaitAsFollower() {
                 break
             }
@@ -50,18 +56,23 @@ final class ReadTurn: @unchecked Sendable {
     /// The follower's wait. Returns true if the turn must be taken from its holder. The caller holds `lock`.
     private func awaitAsFollower() -> Bool {
         hasFollower = true
-        defer { hasFollower = false }
+        isUnwatched.store(false, ordering: .relaxed)
+        defer {
+            hasFollower = false
+            // The next one is chosen when it is needed: mostly another worker has come by itself until then.
+            isUnwatched.store(waiting > 0, ordering: .relaxed)
+        }
         while isTaken {
             let now = MonotonicClock.milliseconds
             let since = busySince.load(ordering: .acquiring)
             if since != 0 && now - since > Self.keptMillisecondsMax { return true }
             if since != 0 || now - lastRequest.load(ordering: .relaxed) < Self.idleMilliseconds {
-                change.wait(lock, untilMilliseconds: now + Self.keptMillisecondsMax)
+                isFollowersTurn.wait(lock, untilMilliseconds: now + Self.keptMillisecondsMax)
             } else {
-                isFollowerAsleep.store(true, ordering: .sequentiallyConsistent)
+                isUnwatched.store(true, ordering: .sequentiallyConsistent)
                 // Checked again: the holder may have become busy before it could see that the follower sleeps.
-                if busySince.load(ordering: .sequentiallyConsistent) == 0 { change.wait(lock) }
-                isFollowerAsleep.store(false, ordering: .relaxed)
+                if busySince.load(ordering: .sequentiallyConsistent) == 0 { isFollowersTurn.wait(lock) }
+                isUnwatched.store(false, ordering: .relaxed)
             }
         }
         return false
@@ -78,18 +89,24 @@ final class ReadTurn: @unchecked Sendable {
         let now = MonotonicClock.milliseconds
         lastRequest.store(now, ordering: .relaxed)
         busySince.store(max(1, now), ordering: .sequentiallyConsistent)
-        if isFollowerAsleep.load(ordering: .sequentiallyConsistent) { lock.withLock { change.signalAll() } }
+        if isUnwatched.load(ordering: .sequentiallyConsistent) { lock.withLock { wakeOne() } }
     }
 
-    /// Passes the turn on to the waiting workers.
+    /// Passes the turn on to a waiting worker.
     func pass() {
         lock.withLock {
             lastRequest.store(MonotonicClock.milliseconds, ordering: .relaxed)
             isTaken = false
             // The former holder must take a new turn like any other worker.
             current.wrappingAdd(1, ordering: .releasing)
-            change.signalAll()
+            wakeOne()
         }
+    }
+
+    /// Wakes the follower, or a worker that becomes it or takes the turn. To wake all would cost each of them two
+    /// changes of the running thread for nothing. The caller holds `lock`.
+    private func wakeOne() {
+        if hasFollower { isFollowersTurn.signal() } else { isFollowerNeeded.signal() }
     }
 }
 

@@ -57,6 +57,9 @@ public final class Condition: @unchecked Sendable {
         pthread_cond_timedwait(condition, lock.mutex, &time)
     }
 
+    /// Wakes one of the threads that wait, if any does.
+    public func signal() { pthread_cond_signal(condition) }
+
     public func signalAll() { pthread_cond_broadcast(condition) }
 }
 
