@@ -1,0 +1,138 @@
+import Foundation
+import Glibc
+import Synchronization
+import TestThreads
+import Testing
+
+@testable import FuseBridge
+
+/// The turn to read requests, with workers and a kernel that the test plays: a pipe with one byte for each request.
+@Suite("Kernel: the turn to read requests", .waiting) struct ReadTurnTests {
+    @Test func `a leader that is held up loses the turn, also if all others sleep`() {
+        let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        withWorkers(5) { request in
+            if request == .stuck {
+                begun.signal()
+                goOn.wait()
+            }
+        } _: { kernel in
+            // Longer than the follower polls: it sleeps until the leader wakes it.
+            for pause: UInt32 in [0, 150_000] {
+                usleep(pause)
+                // Four of five are held up one after another, though each was to be quick.
+                for _ in 0..<4 {
+                    kernel.send(.stuck)
+                    #expect(begun.wait(timeout: .now() + 20) == .success)
+                }
+                kernel.send(.quick)
+                #expect(kernel.awaitServed(quick: 1))
+                for _ in 0..<4 { goOn.signal() }
+                #expect(kernel.awaitServed(stuck: 4))
+                kernel.forget()
+            }
+        }
+    }
+
+    @Test func `as many requests run at once as there are workers`() {
+        let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        withWorkers(6) { request in
+            begun.signal()
+            goOn.wait()
+        } _: { kernel in
+            for _ in 0..<20 {
+                for _ in 0..<6 { kernel.send(.slow) }
+                for _ in 0..<6 { #expect(begun.wait(timeout: .now() + 20) == .success) }
+                for _ in 0..<6 { goOn.signal() }
+            }
+            #expect(kernel.awaitServed(slow: 120))
+        }
+    }
+
+    @Test func `a mixture of requests is served to the end`() {
+        withWorkers(8) { request in
+            if request == .stuck { usleep(3_000) }
+        } _: { kernel in
+            let kinds: [PlayedRequests.Kind] = [.quick, .slow, .stuck, .slow, .quick, .quick, .stuck]
+            for burst in 1...20 {
+                for index in 0..<100 { kernel.send(kinds[index * burst % kinds.count]) }
+                #expect(kernel.awaitAll())
+            }
+        }
+    }
+
+    /// Runs workers that read and serve as `Session` does, and ends them.
+    private func withWorkers(
+        _ count: Int, serve: @escaping @Sendable (PlayedRequests.Kind) -> Void,
+        _ body: (PlayedRequests) -> Void
+    ) {
+        let kernel = PlayedRequests()
+        let turn = ReadTurn()
+        let ended = DispatchSemaphore(value: 0)
+        for _ in 0..<count {
+            Thread.detachNewThread {
+                var number = turn.take()
+                while true {
+                    if turn.isHeld(number) { turn.willRead() } else { number = turn.take() }
+                    guard let request = kernel.next() else { break }
+                    if request == .slow { turn.pass() } else { turn.keep() }
+                    serve(request)
+                    kernel.didServe(request)
+                }
+                turn.pass()
+                ended.signal()
+            }
+        }
+        body(kernel)
+        kernel.close()
+        for _ in 0..<count { #expect(ended.wait(timeout: .now() + 20) == .success) }
+    }
+}
+
+/// What the workers read: blocks while there is nothing, and returns nil once it is closed.
+private final class PlayedRequests: Sendable {
+    enum Kind: UInt8 {
+        case quick, slow
+        /// Kept by the leader as a quick one is, but it lasts.
+        case stuck
+    }
+
+    private let pipe = Pipe()
+    private let counts = Mutex<(sent: Int, served: [Kind: Int])>((0, [:]))
+
+    func send(_ kind: Kind) {
+        counts.withLock { $0.sent += 1 }
+        pipe.fileHandleForWriting.write(Data([kind.rawValue]))
+    }
+
+    func close() { try? pipe.fileHandleForWriting.close() }
+
+    func next() -> Kind? {
+        var byte: UInt8 = 0
+        return read(pipe.fileHandleForReading.fileDescriptor, &byte, 1) == 1 ? Kind(rawValue: byte) : nil
+    }
+
+    func didServe(_ kind: Kind) { counts.withLock { $0.served[kind, default: 0] += 1 } }
+
+    func forget() { counts.withLock { $0 = (0, [:]) } }
+
+    func awaitServed(quick: Int = 0, slow: Int = 0, stuck: Int = 0) -> Bool {
+        holds {
+            $0[.quick, default: 0] >= quick && $0[.slow, default: 0] >= slow
+                && $0[.stuck, default: 0] >= stuck
+        }
+    }
+
+    func awaitAll() -> Bool {
+        let sent = counts.withLock { $0.sent }
+        return holds { $0.values.reduce(0, +) == sent }
+    }
+
+    private func holds(_ isSo: ([Kind: Int]) -> Bool) -> Bool {
+        let deadline = Date() + 20
+        while !isSo(counts.withLock { $0.served }) {
+            if Date() > deadline { return false }
+            usleep(1_000)
+        }
+        return true
+    }
+}
