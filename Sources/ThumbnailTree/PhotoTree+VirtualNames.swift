@@ -62,10 +62,10 @@ extension PhotoTree {
                 ThumbnailFolder(directory: found.inode.ino, kind: folder.kind, isMirror: true))
         }
         let file = try file(behind: name) { name throws(FileError) in try find(directory, name)?.inode }
-        if let file { return .picture(of: file, folder.kind ?? .standard) }
+        if let file { return .picture(of: file.ino, folder.kind ?? .standard, try pictureVersion(of: file)) }
         guard folder.kind == nil else { throw .noEntry }
         if let composition = Composition(named: name) {
-            return .composition(directory: folder.directory, composition, hidden: [])
+            return .composition(directory: folder.directory, composition, hidden: [], PictureVersion(of: []))
         }
         guard let kind = ThumbnailKind(named: name) else { throw .noEntry }
         return .folder(
@@ -78,14 +78,26 @@ extension PhotoTree {
     /// - Parameter find: finds a name in the directory.
     func file(
         behind name: [UInt8], _ find: ([UInt8]) throws(FileError) -> Inode?
-    ) throws(FileError) -> UInt64? {
+    ) throws(FileError) -> Inode? {
         guard hasJPEGExtension(name) else { return nil }
-        if let found = try find(name), try photo(representedBy: found) != nil { return found.ino }
+        if let found = try find(name), try photo(representedBy: found) != nil { return found }
         let bare = Array(name.dropLast(jpegExtension.count))
         guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
             let found = try find(bare), try photo(representedBy: found) != nil
         else { return nil }
-        return found.ino
+        return found
+    }
+
+    func pictureVersion(of file: Inode) throws(FileError) -> PictureVersion {
+        PictureVersion(of: try revisions(behind: file))
+    }
+
+    /// What a file's picture depends on. Throws `.noEntry` if it is no photo, and represents none.
+    func revisions(behind file: Inode) throws(FileError) -> [UInt64] {
+        guard let photo = try photo(representedBy: file) else { throw .noEntry }
+        var revisions = [photo.ino, photo.row.revision]
+        if let still = try still(of: photo) { revisions += [still.ino, still.row.revision] }
+        return revisions
     }
 
     // MARK: Listing
@@ -114,19 +126,20 @@ extension PhotoTree {
             var entry: Entry?
             if plus, folder.kind == nil, let kept {
                 var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
-                shown.ino = pictureNumber(file)
+                shown.ino = try pictureNumber(file)
                 entry = Entry(
                     attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
             }
             return visit(
                 DirectoryEntry(
-                    name: Name(name), cookie: dentry.id | pictureCookie, ino: pictureNumber(file),
+                    name: Name(name), cookie: dentry.id | pictureCookie, ino: try pictureNumber(file),
                     mode: pictureMode(attributes(file)), entry: entry))
         }
     }
 
-    func pictureNumber(_ file: Inode) -> UInt64 {
-        VirtualInode.number(encoding: .picture(of: file.ino, .standard)) ?? VirtualInode.unknown
+    func pictureNumber(_ file: Inode) throws(FileError) -> UInt64 {
+        let node = VirtualNode.picture(of: file.ino, .standard, try pictureVersion(of: file))
+        return VirtualInode.number(encoding: node) ?? VirtualInode.unknown
     }
 
     /// Lists the directories in a directory, all of them before its pictures; false if the visitor stopped.

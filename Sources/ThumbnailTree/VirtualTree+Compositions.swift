@@ -20,6 +20,12 @@ extension VirtualTree {
     private struct Contents {
         var tiles: [CompositionTile]
         var modified: Timestamp
+
+        var version: PictureVersion {
+            var parts: [UInt64] = []
+            for tile in tiles { parts += [tile.photo, tile.revision] + tile.name.map(UInt64.init) }
+            return PictureVersion(of: parts)
+        }
     }
 
     /// Returns the composition's JPEG, made again if the directory or its photos have changed, and the time of that
@@ -56,6 +62,13 @@ extension VirtualTree {
             }
             return hidden
         }
+    }
+
+    /// The version of the composition; see `picture`.
+    func version(
+        of composition: Composition, _ directory: UInt64, hidden: [UInt64], _ reader: ReadPermission
+    ) throws(FileError) -> PictureVersion {
+        try contents(of: composition, directory, hidden, reader).version
     }
 
     private func contents(

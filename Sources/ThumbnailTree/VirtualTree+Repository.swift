@@ -50,10 +50,22 @@ extension VirtualTree {
         }
     }
 
-    /// Returns the PNG of the photo with that name, with text that identifies the photo's version. Also its inode.
+    /// The version of the PNG of the photo with that name; its text changes with the photo's time.
+    func sharedVersion(_ name: [UInt8], in directory: UInt64) throws(FileError) -> PictureVersion {
+        try session.locked { tree throws(FileError) in
+            guard let found = try tree.find(tree.directory(directory), name) else { throw .noEntry }
+            let row = found.inode.row
+            return PictureVersion(
+                of: try tree.revisions(behind: found.inode) + [
+                    UInt64(bitPattern: row.modified.seconds), UInt64(row.modified.nanoseconds), row.size,
+                ])
+        }
+    }
+
+    /// Returns the PNG of the photo with that name, with text that identifies the photo's version.
     func sharedPicture(
         _ name: [UInt8], in directory: UInt64, _ size: RepositorySize, unless cancellation: Cancellation?
-    ) throws(FileError) -> (bytes: [UInt8], ino: UInt64) {
+    ) throws(FileError) -> [UInt8] {
         let (shown, photo, type) = try session.locked { tree throws(FileError) in
             guard let found = try tree.find(tree.directory(directory), name),
                 let photo = try tree.photo(representedBy: found.inode)
@@ -71,7 +83,7 @@ extension VirtualTree {
         if let type { texts.append((keyword: "Thumb::Mimetype", value: type.mimeType)) }
         texts.append((keyword: "Software", value: "Obscura"))
         guard let labelled = png(picture, with: texts) else { throw .damaged }
-        return (labelled, shown.ino)
+        return labelled
     }
 }
 

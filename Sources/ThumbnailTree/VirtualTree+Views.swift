@@ -14,12 +14,14 @@ extension VirtualTree {
     func child(
         of folder: ThumbnailFolder, in view: ViewNode, _ name: [UInt8]
     ) throws(FileError) -> VirtualNode {
-        let file = try session.viewing { tree throws(FileError) in
-            try tree.file(behind: name) { name throws(FileError) in
+        let node = try session.viewing { tree throws(FileError) -> VirtualNode? in
+            let file = try tree.file(behind: name) { name throws(FileError) in
                 try session.photo(named: name, in: view, tree)
             }
+            guard let file else { return nil }
+            return .picture(of: file.ino, folder.kind ?? .standard, try tree.pictureVersion(of: file))
         }
-        if let file { return .picture(of: file, folder.kind ?? .standard) }
+        if let node { return node }
         guard folder.kind == nil, let kind = ThumbnailKind(named: name) else { throw .noEntry }
         return .folder(ThumbnailFolder(directory: folder.directory, kind: kind, isMirror: false))
     }
@@ -43,7 +45,7 @@ extension VirtualTree {
                     guard let name else { return true }
                     return visit(
                         DirectoryEntry(
-                            name: Name(name), cookie: cookie, ino: tree.pictureNumber(inode),
+                            name: Name(name), cookie: cookie, ino: try tree.pictureNumber(inode),
                             mode: tree.pictureMode(tree.attributes(inode))))
                 } catch {
                     failed = error

@@ -76,14 +76,19 @@ package final class VirtualTree: Sendable {
         case .folder(let folder):
             if let view = ViewNode(folder.directory) { return try child(of: folder, in: view, name) }
             let found = try session.locked { tree throws(FileError) in try tree.child(of: folder, name) }
-            guard case .composition(let directory, let composition, _) = found else { return found }
-            let hidden = try hiddenFiles(of: composition, directory, from: ReadPermission(caller))
-            return .composition(directory: directory, composition, hidden: hidden)
+            guard case .composition(let directory, let composition, _, _) = found else { return found }
+            let reader = ReadPermission(caller)
+            let hidden = try hiddenFiles(of: composition, directory, from: reader)
+            return .composition(
+                directory: directory, composition, hidden: hidden,
+                try version(of: composition, directory, hidden: hidden, reader))
         case .repository(let directory):
             guard let size = RepositorySize(named: name) else { throw .noEntry }
             return .sizeDirectory(directory: directory, size)
         case .sizeDirectory(let directory, let size):
-            return .shared(directory: directory, name: try repositoryName(name, in: directory), size)
+            let photo = try repositoryName(name, in: directory)
+            return .shared(
+                directory: directory, name: photo, size, try sharedVersion(photo, in: directory))
         case .picture, .composition, .shared:
             throw .notDirectory
         }
@@ -92,10 +97,50 @@ package final class VirtualTree: Sendable {
     package func attributes(
         _ ino: UInt64, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> Attributes {
-        var shown = try attributes(of: try service.nodes.node(ino), caller, unless: cancellation)
+        let node = try service.nodes.node(ino)
+        var shown: Attributes
+        if try isCurrent(node, caller) {
+            shown = try attributes(of: node, caller, unless: cancellation)
+        } else {
+            // A program has it open, though there is another one by now.
+            guard let size = toldSizes.withLock({ $0[ino] }) else { throw .stale }
+            shown = try attributes(of: node, byteCount: Int(size))
+        }
         shown.ino = ino
         noteTold(shown)
         return shown
+    }
+
+    /// Whether a picture is still the one that its name leads to.
+    private func isCurrent(_ node: VirtualNode, _ caller: Caller?) throws(FileError) -> Bool {
+        switch node {
+        case .folder, .repository, .sizeDirectory: return true
+        case .picture(let file, _, let version):
+            return try session.locked { tree throws(FileError) in
+                try tree.pictureVersion(of: try tree.inode(file)) == version
+            }
+        case .composition(let directory, let composition, let hidden, let version):
+            return try self.version(of: composition, directory, hidden: hidden, ReadPermission(caller))
+                == version
+        case .shared(let directory, let name, _, let version):
+            return try sharedVersion(name, in: directory) == version
+        }
+    }
+
+    /// The attributes of a picture of that size, except its number.
+    private func attributes(of node: VirtualNode, byteCount: Int) throws(FileError) -> Attributes {
+        try session.locked { tree throws(FileError) in
+            let pictured: Inode
+            switch node {
+            case .picture(let file, _, _): pictured = try tree.inode(file)
+            case .shared(let directory, let name, _, _):
+                guard let found = try tree.find(tree.directory(directory), name) else { throw .noEntry }
+                pictured = found.inode
+            case .composition(let directory, _, _, _): pictured = try tree.directory(directory)
+            case .folder, .repository, .sizeDirectory: throw .isDirectory
+            }
+            return tree.pictureAttributes(tree.attributes(pictured), byteCount: byteCount)
+        }
     }
 
     /// The attributes of a virtual inode, except its number. Makes a picture to know its size.
@@ -111,15 +156,11 @@ package final class VirtualTree: Sendable {
             return try session.locked { tree throws(FileError) in
                 virtualDirectoryAttributes(tree.attributes(try tree.directory(directory)))
             }
-        case .picture(let file, let kind):
-            let byteCount = try thumbnails.thumbnail(
-                of: photo(behind: file), kind, for: .interactive(cancellation)
-            )
-            .byteCount
-            return try session.locked { tree throws(FileError) in
-                tree.pictureAttributes(tree.attributes(try tree.inode(file)), byteCount: byteCount)
-            }
-        case .composition(let directory, let composition, let hidden):
+        case .picture(let file, let kind, _):
+            let picture = try thumbnails.thumbnail(
+                of: photo(behind: file), kind, for: .interactive(cancellation))
+            return try attributes(of: node, byteCount: picture.byteCount)
+        case .composition(let directory, let composition, let hidden, _):
             let (bytes, modified) = try picture(
                 of: composition, directory, hidden: hidden, ReadPermission(caller), unless: cancellation)
             return try session.locked { tree throws(FileError) in
@@ -127,11 +168,9 @@ package final class VirtualTree: Sendable {
                 like.modified = modified
                 return tree.pictureAttributes(like, byteCount: bytes.count)
             }
-        case .shared(let directory, let name, let size):
-            let (bytes, ino) = try sharedPicture(name, in: directory, size, unless: cancellation)
-            return try session.locked { tree throws(FileError) in
-                tree.pictureAttributes(tree.attributes(try tree.inode(ino)), byteCount: bytes.count)
-            }
+        case .shared(let directory, let name, let size, _):
+            let bytes = try sharedPicture(name, in: directory, size, unless: cancellation)
+            return try attributes(of: node, byteCount: bytes.count)
         }
     }
 
@@ -143,8 +182,8 @@ package final class VirtualTree: Sendable {
         }
     }
 
-    /// Throws `.stale` if the kernel has cached another size of the picture, because it would read only that
-    /// many bytes. It then looks the name up again.
+    /// Throws `.stale` if there is another picture by now, or the kernel has cached another size of it, because it would
+    /// read only that many bytes. It then looks the name up again.
     package func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> [UInt8] {
@@ -152,7 +191,9 @@ package final class VirtualTree: Sendable {
         guard !node.isDirectory else { throw .isDirectory }
         guard flags & openForWriting == 0 else { throw .readOnly }
         let bytes = try contents(of: node, caller, unless: cancellation)
-        guard toldSizes.withLock({ $0[ino] }) == UInt64(bytes.count) else { throw .stale }
+        guard toldSizes.withLock({ $0[ino] }) == UInt64(bytes.count), try isCurrent(node, caller) else {
+            throw .stale
+        }
         return bytes
     }
 
@@ -160,7 +201,7 @@ package final class VirtualTree: Sendable {
         of node: VirtualNode, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> [UInt8] {
         switch node {
-        case .picture(let file, let kind):
+        case .picture(let file, let kind, _):
             let photo = try photo(behind: file)
             do throws(FileError) {
                 return try thumbnails.thumbnailBytes(of: photo, kind, for: .interactive(cancellation))
@@ -169,12 +210,12 @@ package final class VirtualTree: Sendable {
                 guard error == .damaged else { throw error }
                 return try thumbnails.thumbnailBytes(of: photo, kind, for: .interactive(cancellation))
             }
-        case .composition(let directory, let composition, let hidden):
+        case .composition(let directory, let composition, let hidden, _):
             return try picture(
                 of: composition, directory, hidden: hidden, ReadPermission(caller), unless: cancellation
             ).bytes
-        case .shared(let directory, let name, let size):
-            return try sharedPicture(name, in: directory, size, unless: cancellation).bytes
+        case .shared(let directory, let name, let size, _):
+            return try sharedPicture(name, in: directory, size, unless: cancellation)
         case .folder, .repository, .sizeDirectory: throw .isDirectory
         }
     }

@@ -6,17 +6,17 @@ package enum VirtualNode: Hashable, Sendable {
     /// `.thumbs` of a directory or a directory in it.
     case folder(ThumbnailFolder)
     /// The picture of a photo, or of a copy that stands for one.
-    case picture(of: UInt64, ThumbnailKind)
+    case picture(of: UInt64, ThumbnailKind, PictureVersion)
     /// A pile or contact sheet that leaves out the files `hidden`, which the caller may not read. Callers
     /// with other rights get another inode, so that the kernel's page cache never shows them this caller's
     /// picture.
-    case composition(directory: UInt64, Composition, hidden: [UInt64])
+    case composition(directory: UInt64, Composition, hidden: [UInt64], PictureVersion)
     /// `.sh_thumbnails` of a directory.
     case repository(directory: UInt64)
     /// `normal`, `large` and so on in `.sh_thumbnails`.
     case sizeDirectory(directory: UInt64, RepositorySize)
     /// The PNG in it of the photo with that name in the directory.
-    case shared(directory: UInt64, name: [UInt8], RepositorySize)
+    case shared(directory: UInt64, name: [UInt8], RepositorySize, PictureVersion)
 
     /// `.thumbs` of a directory.
     package static func thumbs(of directory: UInt64) -> VirtualNode {
@@ -35,10 +35,31 @@ package enum VirtualNode: Hashable, Sendable {
         switch self {
         case .folder(let folder): folder.directory
         case .picture: nil
-        case .composition(let directory, _, _), .repository(let directory), .sizeDirectory(let directory, _),
-            .shared(let directory, _, _):
+        case .composition(let directory, _, _, _), .repository(let directory),
+            .sizeDirectory(let directory, _), .shared(let directory, _, _, _):
             directory
         }
+    }
+}
+
+/// Distinguishes the pictures that a photo or a directory has had, one after another.
+///
+/// Each is an inode of its own. A program that has the former one open reads that to its end, and one that opens the
+/// name after a change gets no page or size of the former one, which the kernel keeps by inode.
+package struct PictureVersion: Hashable, Sendable {
+    fileprivate static let bitCount: UInt64 = 20
+    fileprivate static let mask: UInt64 = 1 << bitCount - 1
+
+    let number: UInt64
+
+    fileprivate init(number: UInt64) { self.number = number }
+
+    /// - Parameter parts: another list after each change.
+    package init(of parts: [UInt64]) {
+        // FNV-1a by words; the highest bits depend on all others.
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for part in parts { hash = (hash ^ part) &* 0x0000_0100_0000_01B3 &* 0x9E37_79B9_7F4A_7C15 }
+        number = hash >> (64 - Self.bitCount)
     }
 }
 
@@ -61,11 +82,14 @@ package struct ThumbnailFolder: Hashable, Sendable {
 /// Numbers of virtual inodes.
 ///
 /// The numbers of `.thumbs` of a directory and of the standard picture of a photo, which are by far the most, encode
-/// their node. All other numbers are counted, and known until the kernel forgets them.
+/// their node (a picture's only if the photo's number is below 2^40). All other numbers are counted, and known until the kernel forgets them.
 package enum VirtualInode {
     private static let directoryBit: UInt64 = 1 << 62
     private static let pictureBit: UInt64 = 1 << 63
     private static let bits = directoryBit | pictureBit
+    /// Of a picture: below them is the file's number, and between both the version's.
+    private static let fileBitCount: UInt64 = 40
+    private static let fileMask: UInt64 = 1 << fileBitCount - 1
 
     /// Whether no table has the inode: one of these, or a directory of versions.
     package static func isVirtual(_ ino: UInt64) -> Bool { ino >> 60 != 0 }
@@ -73,7 +97,8 @@ package enum VirtualInode {
     /// The number that encodes a node; nil if its number is counted.
     package static func number(encoding node: VirtualNode) -> UInt64? {
         switch node {
-        case .picture(let file, .standard): file | pictureBit
+        case .picture(let file, .standard, let version) where file <= fileMask:
+            file | version.number << fileBitCount | pictureBit
         case .folder(let folder) where node == .thumbs(of: folder.directory): folder.directory | directoryBit
         default: nil
         }
@@ -82,7 +107,10 @@ package enum VirtualInode {
     /// The node that a number encodes; nil for a counted number.
     package static func node(decoding ino: UInt64) -> VirtualNode? {
         switch ino & bits {
-        case pictureBit: .picture(of: ino & ~bits, .standard)
+        case pictureBit:
+            .picture(
+                of: ino & fileMask, .standard,
+                PictureVersion(number: ino >> fileBitCount & PictureVersion.mask))
         case directoryBit: .thumbs(of: ino & ~bits)
         default: nil
         }

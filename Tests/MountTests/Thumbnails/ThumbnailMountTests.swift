@@ -85,6 +85,34 @@ import Testing
         #expect(try status(path).st_size == place.bytes(path).count)
     }
 
+    /// The kernel keeps pages and the size of an inode for all programs that have it open.
+    @Test(arguments: ["a.jpg", "512/a.jpg", "sheet.jpg"])
+    func `a picture that is open stays what it was, beside the one of the changed photo`(name: String) throws
+    {
+        let place = try Place()
+        try place.mount()
+        try place.source("a.jpg", Photo(width: 400, height: 300).bytes)
+        try place.source("b.jpg", Photo(width: 900, height: 1200).bytes)
+        let path = place.albums + "/T/.thumbs/" + name
+        for (old, new) in [("a.jpg", "b.jpg"), ("b.jpg", "a.jpg")] {
+            try place.shell("rm -rf D/albums/T; mkdir D/albums/T; cp source/\(new) D/albums/T/a.jpg")
+            let current = try place.bytes(path)
+            try place.shell("cat source/\(old) > D/albums/T/a.jpg")
+            let former = try place.bytes(path)
+            #expect(former != current)
+            let first = try FileHandle(forReadingFrom: URL(filePath: path))
+            var read = try first.read(upToCount: 16) ?? Data()
+            try place.shell("cat source/\(new) > D/albums/T/a.jpg")
+            let second = try FileHandle(forReadingFrom: URL(filePath: path))
+            var told = stat()
+            #expect(fstat(first.fileDescriptor, &told) == 0 && told.st_size == former.count)
+            read += try first.readToEnd() ?? Data()
+            let isFormer = Array(read) == former
+            let isCurrent = try second.readToEnd().map(Array.init) == current
+            #expect(isFormer && isCurrent)
+        }
+    }
+
     /// As `exiftool -overwrite_original_in_place -Orientation` does: one byte becomes another.
     @Test func `a photo that is turned where it stands has another thumbnail`() throws {
         let place = try Place()

@@ -67,13 +67,38 @@ import VaultFormat
         try fixture.close()
         try fixture.reopen { $0.pictureMaker = maker }
         try fixture.put("albums/a.jpg", jpeg(more: 1))
-        let picture = try fixture.ino("albums/.thumbs/a.jpg")
+        let (photo, picture) = (try fixture.ino("albums/a.jpg"), try fixture.ino("albums/.thumbs/a.jpg"))
         try fixture.library.release(fixture.library.open(picture, flags: O_RDONLY, fixture.caller))
+        // Made again from the same photo, as after a damage.
         maker.paddingBytes = 100
-        try fixture.put("albums/a.jpg", jpeg(more: 2))
+        _ = try fixture.library.session.changing { tree throws(FileError) in
+            try tree.deleteThumbnails(try tree.inode(photo), fixture.library.session.space)
+        }
         expectError(.stale) { _ = try fixture.library.open(picture, flags: O_RDONLY, fixture.caller) }
         #expect(try fixture.ino("albums/.thumbs/a.jpg") == picture)
         #expect(try fixture.get("albums/.thumbs/a.jpg").count > 100)
+    }
+
+    /// The kernel keeps the pages and the size of an inode.
+    @Test func `after a change of its photo a picture is another inode, and the former one keeps its size`()
+        throws
+    {
+        let fixture = try Fixture()
+        let maker = StandInMaker()
+        try fixture.close()
+        try fixture.reopen { $0.pictureMaker = maker }
+        for name in ["a.jpg", "512/a.jpg", "sheet.jpg"] {
+            try fixture.put("albums/a.jpg", jpeg(more: 1))
+            let picture = try fixture.stat("albums/.thumbs/\(name)")
+            let opened = try fixture.library.open(picture.ino, flags: O_RDONLY, fixture.caller)
+            maker.paddingBytes += 100
+            try fixture.put("albums/a.jpg", jpeg(more: 2))
+            expectError(.stale) { _ = try fixture.library.open(picture.ino, flags: O_RDONLY, fixture.caller) }
+            let changed = try fixture.stat("albums/.thumbs/\(name)")
+            #expect(changed.ino != picture.ino)
+            #expect(try fixture.library.attributes(picture.ino).0.size == picture.size)
+            fixture.library.release(opened)
+        }
     }
 
     /// A library that was just opened, with a day of pictures that an earlier session made.
