@@ -182,8 +182,8 @@ package final class VirtualTree: Sendable {
         }
     }
 
-    /// Throws `.stale` if there is another picture by now, or the kernel has cached another size of it, because it would
-    /// read only that many bytes. It then looks the name up again.
+    /// Throws `.stale` if there is another picture by now, or if the kernel has cached another size of it, because it
+    /// would read only that many bytes. It then looks the name up again.
     package func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> [UInt8] {

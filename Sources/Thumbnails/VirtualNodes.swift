@@ -82,7 +82,8 @@ package struct ThumbnailFolder: Hashable, Sendable {
 /// Numbers of virtual inodes.
 ///
 /// The numbers of `.thumbs` of a directory and of the standard picture of a photo, which are by far the most, encode
-/// their node (a picture's only if the photo's number is below 2^40). All other numbers are counted, and known until the kernel forgets them.
+/// their node (a picture's only if its photo has a number below 2^40). All others are counted, and known until the
+/// kernel forgets them.
 package enum VirtualInode {
     private static let directoryBit: UInt64 = 1 << 62
     private static let pictureBit: UInt64 = 1 << 63
