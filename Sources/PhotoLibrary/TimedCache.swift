@@ -1,8 +1,9 @@
 import LinuxIO
 
-/// A number that is computed at most once a second.
+/// A number that is computed at most for a tenth of the time: a cheap one is always current.
 final class TimedCache: @unchecked Sendable {
-    private static let keptMilliseconds: Int64 = 1000
+    private static let keptFactor: Int64 = 9
+    private static let keptNanosecondsMax: Int64 = 1_000_000_000
 
     private let lock = Lock()
     // Both under `lock`.
@@ -12,10 +13,11 @@ final class TimedCache: @unchecked Sendable {
     func value(_ count: () -> UInt64) -> UInt64 {
         lock.lock()
         defer { lock.unlock() }
-        let now = MonotonicClock.milliseconds
-        if now >= until {
+        let begun = MonotonicClock.nanoseconds
+        if begun >= until {
             known = count()
-            until = now + Self.keptMilliseconds
+            let end = MonotonicClock.nanoseconds
+            until = end + min((end - begun) * Self.keptFactor, Self.keptNanosecondsMax)
         }
         return known
     }

@@ -43,6 +43,17 @@ import Testing
         #expect(try place.bytes(place.moments + "/2019-03-04/a.jpg") == photo)
     }
 
+    @Test func `df shows at once what a photo in the trash gives back`() throws {
+        let place = try Place(spaces: 2, size: "64M")
+        try place.mount()
+        let tail = [UInt8](repeating: 7, count: 4 << 20)
+        try place.source("a.jpg", Photo(taken: "2019:03:04 01:02:03").bytes + tail)
+        try place.shell("cp source/a.jpg D/albums; sync D")
+        let before = available(place)
+        try place.shell("rm D/moments/2019-03-04/a.jpg")
+        #expect(available(place) > before + tail.count)
+    }
+
     /// The kernel keeps names that it was shown, and with one the inode: it must hear of each that goes.
     @Test func `room of photos that went by another name than the one shown is there at once`() throws {
         let place = try Place()
