@@ -61,7 +61,7 @@ extension Library {
     }
 
     private func status() throws(FileError) -> [(String, String)] {
-        let use = session.space.capacity
+        let use = room
         let counts = try session.locked { tree throws(FileError) in
             let trashed = try sql(tree.tables.trashedPhotoCount())
             return (

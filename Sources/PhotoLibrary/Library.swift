@@ -229,26 +229,29 @@ public final class Library: @unchecked Sendable {
         unlocked?.cover?.noteUse()
     }
 
-    /// statvfs(3).
-    public func statistics() -> FilesystemStatistics {
+    /// Bytes of the space, as users see them. Trash and versions are purged on demand, so they count as free.
+    var room: (total: UInt64, free: UInt64, available: UInt64) {
         let use = session.space.capacity
-        let blockBytes: UInt64 = 4096
-        // Inodes are rows: as many as there is room for, at some 512 bytes each.
-        let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
         let available = use.available - min(use.available, session.context.reservedRoom)
-        let filesFree = (try? session.hasRowRoom()) == true ? use.free / 512 : 0
-        // Trash and versions are purged on demand, so they count as free.
         let trashed = trashedBytes.value { [self] in
             let found = try? session.locked { tree throws(FileError) in
                 try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
             }
             return found ?? 0
         }
+        return (use.total, min(use.total, use.free + trashed), min(use.total, available + trashed))
+    }
+
+    /// statvfs(3).
+    public func statistics() -> FilesystemStatistics {
+        let room = room
+        let blockBytes: UInt64 = 4096
+        // Inodes are rows: as many as there is room for, at some 512 bytes each.
+        let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
+        let filesFree = (try? session.hasRowRoom()) == true ? session.space.capacity.free / 512 : 0
         return FilesystemStatistics(
-            blockBytes: blockBytes, blocks: use.total / blockBytes,
-            free: min(use.total, use.free + trashed) / blockBytes,
-            available: min(use.total, available + trashed) / blockBytes, files: made + filesFree,
-            filesFree: filesFree,
+            blockBytes: blockBytes, blocks: room.total / blockBytes, free: room.free / blockBytes,
+            available: room.available / blockBytes, files: made + filesFree, filesFree: filesFree,
             nameBytesMax: UInt64(nameBytesMax))
     }
 
