@@ -4,6 +4,9 @@ import Synchronization
 /// Number of processors that may be used, at least 1.
 public let coreCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
 
+/// Memory of the machine, in bytes; 0 if it is not known.
+public let memoryBytes = max(0, sysconf(Int32(_SC_PHYS_PAGES))) * max(0, sysconf(Int32(_SC_PAGESIZE)))
+
 /// Calls `body` with each number below `count`, in order, on one thread per core, including the calling thread. Returns
 /// when all threads have ended.
 ///

@@ -30,9 +30,7 @@ public struct LocalStretcher: PasswordStretcher {
 extension KDFParameters {
     /// Throws `kdfMemory` if the machine has less memory than stretching takes, so that it would have to swap.
     func checkMachine() throws(VaultError) {
-        let bytes =
-            UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))
-        // 0: unknown.
-        if bytes > 0, memoryBytes > bytes { throw .kdfMemory(memoryBytes) }
+        let machineBytes = UInt64(LinuxIO.memoryBytes)
+        if machineBytes > 0, memoryBytes > machineBytes { throw .kdfMemory(memoryBytes) }
     }
 }
