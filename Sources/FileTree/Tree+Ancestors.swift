@@ -50,6 +50,17 @@ extension Tree {
         return true
     }
 
+    /// The path of a directory below the root, without a slash at its begin or end.
+    package func path(of directory: Inode) throws(FileError) -> [UInt8] {
+        var way = AncestorWalk(from: directory, self)
+        var names: [[UInt8]] = []
+        repeat {
+            guard let name = try sql(tables.dentries(of: way.current.ino)).first?.name else { break }
+            names.insert(name, at: 0)
+        } while try way.rise()
+        return Array(names.joined(separator: [UInt8(ascii: "/")]))
+    }
+
     /// Whether a directory is a trash, or is in one.
     package func isInTrash(_ directory: Inode) throws(FileError) -> Bool {
         var way = AncestorWalk(from: directory, self)

@@ -205,6 +205,10 @@ extension Library {
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
                 tree.callerThread = caller.pid
                 try tree.queueCompanionMoves(ofRemoved: found.inode, name.bytes, from: directory, caller)
+            } else if try tree.isForTrash(directory, name.bytes) {
+                try tree.removeRemnant(
+                    found.inode, found.id, named: name.bytes, in: directory, info, caller, session.space,
+                    now: now)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.removeLink(to: found.inode, now: now)

@@ -8,20 +8,20 @@ import VaultStore
 
 /// The `.trashinfo` files of photos that are removed from moments.
 extension TreeSession {
-    /// A sealed `.trashinfo` file for a photo with this name in its day; nil if removing the name needs none. The
-    /// caller finally calls `giveUp` on it.
+    /// A sealed `.trashinfo` file for what removing this name moves into the trash; nil if that is nothing. The caller
+    /// finally calls `destroyUnused` on it.
     package func trashInfo(forRemoving name: Name, from parent: UInt64) throws(FileError) -> TrashInfo? {
         guard !isReadOnly else { return nil }
-        let day = try locked { tree throws(FileError) -> Int64? in
+        let place = try locked { tree throws(FileError) -> [UInt8]? in
             let directory = try tree.directory(parent)
-            return try tree.isForTrash(directory, name.bytes) ? directory.row.day : nil
+            return try tree.isForTrash(directory, name.bytes) ? try tree.path(of: directory) : nil
         }
-        guard let day else { return nil }
+        guard let place else { return nil }
         // The trash adds rows. Those of its oldest photo make way; where nothing can, there is the reserve.
         try? requireRowRoom()
         let content = try changing { tree throws(FileError) in tree.makeContent() }
-        let path = Array("moments/".utf8) + dayName(day) + [UInt8(ascii: "/")] + name.bytes
-        let text = trashInfoText(path: path, deleted: options.clocks.wall())
+        let text = trashInfoText(
+            path: place + [UInt8(ascii: "/")] + name.bytes, deleted: options.clocks.wall())
         // If there is no room for it, the photo is kept without it.
         let runs = try? text.withUnsafeBytes { bytes in
             try space.write(

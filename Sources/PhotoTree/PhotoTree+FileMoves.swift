@@ -100,6 +100,10 @@ extension PhotoTree {
             isBeside: request.from.ino == request.to.ino, isToBePhoto: request.source.isPhoto || isMedia)
         {
         case .unlinked:
+            // What is left of a photo is saved anew.
+            if request.source.isRegular, target.inode.isRegular, target.inode.row.nlink == 1 {
+                try moveVersions(of: target.inode.ino, to: request.source.ino, now: request.now)
+            }
             try removeEntry(request.to, target.id, target.inode, now: request.now)
             try removeLink(to: target.inode, now: request.now)
             kernelNames.noteChange(of: target.inode.ino)

@@ -73,7 +73,7 @@ extension PhotoTree {
     }
 
     /// The photo in this directory that an editor renamed from `name` to a backup name, so that a new file could take
-    /// `name`. Where a photo came to an album with the name of a backup, its moment may have the old name.
+    /// `name`.
     func backup(
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
@@ -82,11 +82,6 @@ extension PhotoTree {
                 found.inode.ino != inode.ino
             else { continue }
             if try photo(found.inode).former == name { return found.inode }
-            if !directory.isDay, let moment = try moment(of: found.inode),
-                isNumberedForm(moment.row.name, of: name)
-            {
-                return found.inode
-            }
         }
         return nil
     }

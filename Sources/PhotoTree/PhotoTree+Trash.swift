@@ -138,10 +138,38 @@ extension PhotoTree {
 
     // MARK: Removal by programs without trash support
 
-    /// Whether removing that name removes a photo from moments, so that the trash must keep it.
+    /// Whether removing that name removes a photo from moments, or all that is left of one, so that the trash must keep
+    /// it.
     package func isForTrash(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
-        guard trashDays > 0, directory.isDay else { return false }
-        return try find(directory, name)?.inode.isPhoto ?? false
+        guard trashDays > 0, let inode = try find(directory, name)?.inode else { return false }
+        if directory.isDay && inode.isPhoto { return true }
+        return try isRemnant(inode, in: directory)
+    }
+
+    /// Whether removing the file's name would destroy versions of a photo that the file was, until a program emptied
+    /// it or wrote something else into it: a save that failed, or a mistake.
+    private func isRemnant(_ inode: Inode, in directory: Inode) throws(FileError) -> Bool {
+        guard inode.isRegular, !inode.isPhoto, !inode.isVersion, inode.row.nlink == 1,
+            try versionsDirectory(of: inode.ino) != nil
+        else { return false }
+        return try !isInTrash(directory)
+    }
+
+    /// Moves what is left of a photo into the caller's trash, with its versions.
+    package func removeRemnant(
+        _ inode: Inode, _ id: UInt64, named name: [UInt8], in directory: Inode, _ info: TrashInfo?,
+        _ caller: Caller, _ space: Space, now: Timestamp
+    ) throws(FileError) {
+        let (files, infos) = try trashPlace(caller, now: now)
+        let kept = try freeTrashName(name, files, infos)
+        try removeEntry(directory, id, inode, now: now)
+        try addEntry(files, kept, inode, now: now)
+        inode.row.changed = now
+        touch(inode)
+        guard let id = try sql(tables.dentry(files.ino, kept))?.id else { throw .damaged }
+        try sql(tables.store(TrashRow(ino: inode.ino, id: id, since: clocks.wall())))
+        if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
+        for ino in [files.ino, infos.ino, inode.ino] { kernelNames.noteChange(of: ino) }
     }
 
     /// Removes a photo from its day and from all albums: into the caller's trash, with a `.trashinfo` file from which a

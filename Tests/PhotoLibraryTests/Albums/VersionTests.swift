@@ -193,6 +193,39 @@ import VaultFormat
     }
 
     /// The copy has the old bytes, and the photo the new ones and the version.
+    /// A save that failed, or a mistake: the file is no photo any more, or stands for another one.
+    @Test(arguments: ["empty", "text", "copy"], ["albums", "moments/2024-05-01"])
+    func `what is left of a photo goes into the trash with its versions`(left: String, place: String) throws {
+        let fixture = try Fixture(trashDays: 30)
+        try fixture.mkdir("moments/2024-05-01")
+        try fixture.put("albums/other.jpg", two)
+        try fixture.put(place + "/x.jpg", one)
+        try fixture.put(place + "/x.jpg", left == "empty" ? [] : left == "text" ? [1, 2, 3] : two)
+        #expect(fixture.exists(place + "/x.jpg"))
+        try fixture.rm(place + "/x.jpg")
+        try fixture.remount()
+        #expect(try fixture.ls(".Trash-0/files") == ["x.jpg"])
+        #expect(try fixture.ls(".Trash-0/info") == ["x.jpg.trashinfo"])
+        #expect(try fixture.get(".Trash-0/files/.versions/x.jpg/original") == one)
+        try fixture.mv(".Trash-0/files/x.jpg", place + "/y.jpg")
+        #expect(try fixture.get(place + "/.versions/y.jpg/original") == one)
+        try fixture.rm(place + "/y.jpg")
+        try fixture.rm(".Trash-0/files/y.jpg")
+        #expect(try fixture.ls(".Trash-0/files").isEmpty)
+        try fixture.remount()
+        #expect(try fixture.get("albums/other.jpg") == two)
+    }
+
+    @Test func `a file that is renamed over what is left of a photo takes its versions over`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", one)
+        try fixture.put("albums/x.jpg", [])
+        try fixture.put("albums/.new", two)
+        try fixture.mv("albums/.new", "albums/x.jpg")
+        #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
+        #expect(try fixture.ls("moments/2024-05-01") == ["x.jpg"])
+    }
+
     @Test func `copies and versions share their bytes`() throws {
         let fixture = try Fixture()
         let bytes = largeJPEG("2024-05-01", more: 9, size: 400_000)
