@@ -36,6 +36,16 @@ import Testing
         #expect(gps?.isUTC == true)
     }
 
+    /// A camera whose clock was never set, but which knows its zone.
+    @Test(arguments: [0x9010, 0x9011, 0x9012])
+    func `the file's offset is that of its GPS date, also where no other date has it`(tag: Int) throws {
+        let exif = TIFFBuilder(
+            main: [.exif, .gps], exif: [.ascii(tag, "+09:00")],
+            gps: [.rational(7, [(22, 1), (30, 1), (0, 1)]), .ascii(29, "2024:05:01")])
+        let facts = try read(Picture.jpeg([Picture.exifSegment(exif.bytes)]))
+        #expect(capture(facts, hoursEast: 2).time == civil(2024, 5, 2, 7, 30))
+    }
+
     @Test(arguments: [false, true])
     func `JPEG with EXIF`(isBig: Bool) throws {
         let exif = Picture.exifSegment(Picture.camera(isBig: isBig).bytes)

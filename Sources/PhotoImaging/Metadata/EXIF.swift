@@ -264,7 +264,9 @@ struct EXIFScanner {
         let time = second.flatMap {
             CivilTime(date.time.day, hour: $0 / 3600, minute: $0 % 3600 / 60, second: $0 % 60)
         }
-        facts.add(DateCandidate(source: .gps, time: time ?? date.time, isUTC: time != nil))
+        let offset = dates.originalOffset ?? dates.digitizedOffset ?? dates.modifiedOffset
+        facts.add(
+            DateCandidate(source: .gps, time: time ?? date.time, isUTC: time != nil, offsetSeconds: offset))
     }
 
     /// Sets the size of the full picture, which in raw formats is one of the main directory's children.
