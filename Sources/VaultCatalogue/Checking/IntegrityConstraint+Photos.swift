@@ -16,6 +16,17 @@ extension IntegrityConstraint {
     private static let notCopies = "flags & 16 <> 0 AND ino NOT IN (SELECT ino FROM copy)"
     private static let copiesOfNothing =
         "photo NOT IN (SELECT ino FROM photo) AND ino NOT IN (SELECT ino FROM orphan)"
+    /// The number of a photo's names in its day.
+    private static let namesInDay = """
+        SELECT count(*) FROM dentry JOIN inode AS d ON d.ino = dentry.parent
+            WHERE dentry.ino = p.ino AND d.day = p.day
+        """
+    /// Whether a name is a backup's, as `backupOriginal` of the photo library's rules: a photo may have such a name
+    /// beside its own.
+    private static let isBackup = """
+        (substr(name, -1) = x'7e' OR substr(name, -9) = CAST('_original' AS BLOB)
+            OR substr(name, -4) = CAST('.bak' AS BLOB))
+        """
     /// Photos with a row in `trash` that are still in a day, and such rows of files that are no photos.
     private static let notTrashed = """
         SELECT trash.ino FROM trash JOIN dentry USING(ino) JOIN inode AS d ON d.ino = dentry.parent
@@ -85,8 +96,8 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "not listed exactly once under its day", .inode, .mender(.moments),
             query: """
-                SELECT ino FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry JOIN inode AS d
-                    ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
+                SELECT ino FROM photo AS p
+                    WHERE 1 <> (\(namesInDay)) AND 1 <> (\(namesInDay) AND NOT \(isBackup))
                     AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
                 """),
         viewNames,

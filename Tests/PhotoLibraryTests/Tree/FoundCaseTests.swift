@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import Recovery
 import TestSupport
 import Testing
 import VaultFormat
@@ -55,6 +56,12 @@ private let files = ".Trash-0/files"
     /// The links that stayed with the old bytes were gone with the backup, and the photo with them, into the trash.
     @Test func `an editor's backup is removed without the photo that it was`() throws {
         let fixture = try rigWithABackupBesideItsPhoto()
+        try fixture.close()
+        do {
+            let unlocked = try fixture.vault.unlock()
+            #expect(try SpaceCheck.run(unlocked).findings.map(\.text) == [])
+        }
+        try fixture.reopen()
         try fixture.rm("moments/2024-05-01/a.jpg~")
         #expect(try fixture.moments() == ["2024-05-01/a.jpg", "2024-05-01/b.jpg"])
         for path in ["albums/a.jpg", "albums/b.jpg", "moments/2024-05-01/b.jpg"] {
