@@ -146,6 +146,19 @@ import VaultFormat
         }
     }
 
+    /// Only a rename from the name makes a backup of it.
+    @Test func `a photo put into an album with a backup's name stays when another gets that name`() throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("moments/2024-05-01")
+        try fixture.mkdir("albums/A")
+        try fixture.put("moments/2024-05-01/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/A/x.jpg.bak")
+        try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 2))
+        #expect(try fixture.moments() == ["2024-05-01/x (2).jpg", "2024-05-01/x.jpg"])
+        #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 1))
+        #expect(try fixture.get("albums/A/x.jpg.bak") == jpeg("2024-05-01", more: 1))
+    }
+
     @Test func `a backup made by linking keeps the old bytes`() throws {
         let fixture = try Fixture()
         let old = try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
