@@ -169,7 +169,7 @@ private func repair(
         try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
     }
     if isExchange { return try goOn(unlocked, vault, files, &output) }
-    let left = try remaining(unlocked, vault, report, &output)
+    let left = try remaining(unlocked, vault, report, readsFiles: salvage != nil, &output)
     output.conclude(repaired: left)
     if left.isEmpty { return output.line("\(vault): repaired; nothing is damaged now") }
     throw Failure(.damaged, vault, "repaired, except what is lost: \(lines(left.count, output))")
@@ -211,12 +211,15 @@ private func askToRepair(_ vault: String, _ terminal: Terminal) throws(Failure) 
     }
 }
 
-/// The remaining damage: the findings of a second check, which does not read files, and the damaged files.
+/// The remaining damage: the findings of a second check, and the damaged files.
+///
+/// - Parameter readsFiles: whether the second check reads files, because the first could not.
 private func remaining(
-    _ unlocked: UnlockedSpace, _ vault: String, _ before: SpaceReport, _ output: inout CheckOutput
+    _ unlocked: UnlockedSpace, _ vault: String, _ before: SpaceReport, readsFiles: Bool,
+    _ output: inout CheckOutput
 ) throws(Failure) -> [CheckFinding] {
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
-    let again = try check(unlocked, vault, &output, readsContent: false)
+    let again = try check(unlocked, vault, &output, readsContent: readsFiles)
     let texts = again.findings.map(\.text)
     // Damaged files that the second check did not read, and about which it reports nothing else.
     let lost = before.findings.filter { finding in

@@ -191,6 +191,26 @@ import Testing
         try place.shell("cmp D/albums/big source/big")
     }
 
+    /// The first check could not read files, because it did not know them.
+    @Test func `a repair without the catalogue tells which of the files that it found are damaged`() throws {
+        let place = try filled()
+        // Both copies of all pages, and a part of one file.
+        try place.shell(
+            """
+            for file in V/segments/00000[01].seg; do
+                head -c 800000 /dev/urandom | dd of=$file bs=65536 seek=1 conv=notrunc status=none
+            done
+            printf damage | dd of=V/segments/000002.seg bs=1 seek=500000 conv=notrunc status=none
+            """)
+        let repaired = try check(place, ["--repair"])
+        #expect(repaired.output.contains("rebuild the catalogue"))
+        #expect(repaired.status == 6 && repaired.errors.contains(": repaired, except what is lost: "))
+        let later = try check(place)
+        #expect(later.status == 6)
+        #expect(later.output.contains("albums/big: bytes "))
+        for line in later.output.split(separator: "\n") { #expect(repaired.output.contains(line)) }
+    }
+
     @Test func `a vault that is mounted, and its mount`() throws {
         let place = try filled(spaces: 2)
         try place.mount()
