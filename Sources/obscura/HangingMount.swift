@@ -59,6 +59,11 @@ func findDaemon(of place: String) -> Int32? {
 
 /// The process that serves the mount at `place`, and its parsed command line; nil if it is gone already.
 func runningDaemon(of place: String) -> (process: pid_t, daemon: Daemon)? {
+    runningDaemon { realPath($0.directory) == place }
+}
+
+/// The process of a mount, and its parsed command line; nil if there is none that suits.
+func runningDaemon(where suits: (Daemon) -> Bool) -> (process: pid_t, daemon: Daemon)? {
     guard let processes = opendir("/proc") else { return nil }
     defer { closedir(processes) }
     while let entry = readdir(processes) {
@@ -69,8 +74,8 @@ func runningDaemon(of place: String) -> (process: pid_t, daemon: Daemon)? {
             continue
         }
         let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-        guard words.count == 6, Daemon.words.contains(words[1]), realPath(words[5]) == place,
-            !isElsewhere(process), let daemon = try? Daemon(Array(words.dropFirst()))
+        guard words.count == 6, Daemon.words.contains(words[1]), !isElsewhere(process),
+            let daemon = try? Daemon(Array(words.dropFirst())), suits(daemon)
         else { continue }
         return (process, daemon)
     }

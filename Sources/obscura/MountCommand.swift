@@ -75,7 +75,7 @@ private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failu
         password = try passwords.toOpen(vault)
     }
     let space = try onVault(vault) { () throws(VaultError) in
-        try patiently(wasDead) { () throws(VaultError) in
+        try patiently(vault, wasDead: wasDead) { () throws(VaultError) in
             try Vault.unlock(
                 vault, password: password, readOnly: request.words.readOnly, stretcher: ChildStretcher())
         }
@@ -85,19 +85,27 @@ private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failu
     try daemon.start(space)
 }
 
-/// Retries while the vault is in use, if `isPatient`. A killed daemon holds its vault until the last of its threads has
-/// ended, which a slow disk may delay.
+/// Retries while the vault is in use by a daemon that is ending. A killed one holds its vault until the last of its
+/// threads has ended, and one whose mount umount(8) has ended until all is written: a slow disk may delay both.
 private func patiently(
-    _ isPatient: Bool, _ unlock: () throws(VaultError) -> UnlockedSpace
+    _ vault: String, wasDead: Bool, _ unlock: () throws(VaultError) -> UnlockedSpace
 ) throws(VaultError) -> UnlockedSpace {
     let end = MonotonicClock.milliseconds + endingMilliseconds
-    while isPatient, MonotonicClock.milliseconds < end {
+    while MonotonicClock.milliseconds < end {
         do throws(VaultError) { return try unlock() } catch {
             guard case .inUse = error else { throw error }
         }
+        guard wasDead || isUnmounted(vault) else { break }
         usleep(20_000)
     }
     return try unlock()
+}
+
+/// Whether a daemon serves the vault whose mount is gone.
+private func isUnmounted(_ vault: String) -> Bool {
+    let vault = realPath(vault)
+    guard let (_, daemon) = runningDaemon(where: { $0.vault == vault }) else { return false }
+    return mountEntry(at: realPath(daemon.directory)).map { !$0.isObscura } ?? true
 }
 
 private let endingMilliseconds: Int64 = 10_000

@@ -56,6 +56,18 @@ struct HostMountTests {
 
     // MARK: Not to be written
 
+    /// umount(8) returns before the process has written everything, and the vault is its until then.
+    @Test func `a vault can be mounted again right after umount`() throws {
+        let place = try Place()
+        try place.shell("mkdir source; head -c 8000000 /dev/urandom >source/big")
+        for round in 0..<4 {
+            try place.mount()
+            try place.shell("cp source/big D/albums/\(round); fusermount3 -u D")
+        }
+        try place.mount()
+        try place.shell("for file in D/albums/*; do cmp $file source/big || exit 1; done")
+    }
+
     @Test(arguments: [1, 2]) func `a vault on a read-only disk`(spaces: Int) throws {
         guard geteuid() == 0 else { return }
         let place = try Place(spaces: spaces)
