@@ -145,7 +145,7 @@ struct SpaceTrash {
         }
         let target = HostPath(directory).appending(Name(path))
         try makeDirectories(above: path)
-        let place = try move(trash.files.appending(entry.name), to: target)
+        let place = try put(trash.files.appending(entry.name), at: target)
         _ = trash.infoFile(of: entry.name).withCString { unlink($0) }
         return Array(place.bytes.dropFirst(HostPath(directory).appending("").bytes.count))
     }
@@ -157,6 +157,22 @@ struct SpaceTrash {
             guard made.withCString({ mkdir($0, 0o777) }) != 0, Errno.last != .exists else { continue }
             throw Failure(made.shown, "making the directory it was in", .last)
         }
+    }
+
+    /// Moves a file to that path; of a day that is there again, the files in it. Returns where they are.
+    private func put(_ file: HostPath, at target: HostPath) throws(Failure) -> HostPath {
+        let isDay = target.parent.bytes == HostPath(directory).appending("moments").bytes
+        guard isDay, (try? target.status())?.isDirectory == true, (try? file.status())?.isDirectory == true
+        else {
+            return try move(file, to: target)
+        }
+        let names: [Name]
+        do throws(Errno) { names = try file.list() } catch {
+            throw Failure(file.shown, "reading it", error)
+        }
+        for name in names { _ = try move(file.appending(name), to: target.appending(name)) }
+        if file.withCString({ rmdir($0) }) != 0 { throw Failure(file.shown, "removing it", .last) }
+        return target
     }
 
     /// Moves a file to that path, or to a numbered form of it that is free. Returns where it is.

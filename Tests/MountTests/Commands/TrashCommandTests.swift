@@ -65,6 +65,25 @@ import Testing
         #expect(try place.bytes(place.mountPoint + "/\(Self.day)/a.jpg") == Photo(seed: 2).bytes + [0x78])
     }
 
+    @Test func `a day that is there again gets its photos back`() throws {
+        let albums = try place.files(place.albums)
+        try place.shell(
+            """
+            mkdir -p D/.Trash-$(id -u)/files D/.Trash-$(id -u)/info
+            printf '[Trash Info]\nPath=\(Self.day)\nDeletionDate=2026-01-02T03:04:05\n' \
+                >D/.Trash-$(id -u)/info/2019-03-04.trashinfo
+            mv D/\(Self.day) D/.Trash-$(id -u)/files
+            cp source/b.jpg source/c.jpg; printf x >>source/c.jpg
+            mkdir D/\(Self.day); cp source/c.jpg D/\(Self.day)/a.jpg
+            """)
+        #expect(try trash("restore", "2019-03-04").lines == ["2019-03-04: restored to \(Self.day)"])
+        #expect(try trash("list").lines == ["the trash is empty"])
+        let names = ["a (2).jpg", "a.jpg", "b.jpg"]
+        #expect(try place.shown() == names.map { "2019-03-04/" + $0 })
+        #expect(try place.bytes(place.moments + "/2019-03-04/a (2).jpg") == Photo().bytes)
+        #expect(try place.files(place.albums) == albums)
+    }
+
     @Test func `an album whose place is gone returns with its directories`() throws {
         try place.shell(
             """
