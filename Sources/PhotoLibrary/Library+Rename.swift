@@ -102,7 +102,12 @@ extension Library {
             }
             tree.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
-            guard wasWorking else { return .done }
+            guard wasWorking else {
+                if probed == nil, let sidecar = try tree.sidecar(awaiting: request) {
+                    return .classifyBesideSidecar(sidecar)
+                }
+                return .done
+            }
             // A directory from the trash may hold photos that were taken out of moments meanwhile.
             let isRestored = request.isFromTrash && !request.isIntoTrash
             if !isRestored, try tree.isInWorkingDirectory(request.source) { return .done }
@@ -118,6 +123,9 @@ extension Library {
                     try session.locked { tree throws(FileError) in try tree.inode(probed.ino) })
             }
         case .classifyBelow(let ino): try classifier.classifyBelow(ino)
+        case .classifyBesideSidecar(let ino):
+            try classifier.classifyBesideSidecar(
+                try session.locked { tree throws(FileError) in try tree.inode(ino) })
         case .exchanged(let files, let directories):
             for ino in files { try classifier.classifyIfNeeded(ino) }
             for ino in directories { try classifier.classifyBelow(ino) }
@@ -146,6 +154,8 @@ extension Library {
         case done
         /// The files below this directory are no longer a program's working files.
         case classifyBelow(UInt64)
+        /// A photo has come to where this sidecar was.
+        case classifyBesideSidecar(UInt64)
         /// These files have other names now; the files below these directories are as for `classifyBelow`.
         case exchanged(files: [UInt64], directories: [UInt64])
     }

@@ -317,4 +317,32 @@ import Testing
         _ = try? fixture.put("albums/y.jpg.xmp", xmp("2012-12-12"))
         #expect(try fixture.moments() == ["2010-10-10/x.jpg", "2012-12-12/y.jpg"])
     }
+
+    /// As rclone writes, and as a photo that is moved comes to another album.
+    @Test(arguments: ["x.jpg.1a2b.partial", "Other/x.jpg"])
+    func `a photo that comes to where its sidecar waits gets its date`(from: String) throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("albums/Other")
+        try fixture.put("albums/x.jpg.xmp", xmp("2010-10-10"))
+        try fixture.put("albums/" + from, jpeg("2024-05-01"))
+        try fixture.mv("albums/" + from, "albums/x.jpg")
+        #expect(try fixture.moments() == ["2010-10-10/x.jpg"])
+        #expect(try fixture.source("albums/x.jpg") == "sidecar")
+    }
+
+    /// As exiftool saves, by any of the photo's names.
+    @Test(arguments: ["moments/2010-10-10", "albums/Other"], [false, true])
+    func `a photo saved by another name keeps its sidecar's date`(place: String, withBackup: Bool) throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("albums/Other")
+        try fixture.put("albums/x.jpg.xmp", xmp("2010-10-10"))
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01"))
+        try fixture.ln("moments/2010-10-10/x.jpg", "albums/Other/x.jpg")
+        try fixture.put(place + "/x.jpg_exiftool_tmp", jpeg("2024-05-01", more: 1))
+        if withBackup { try fixture.mv(place + "/x.jpg", place + "/x.jpg_original") }
+        try fixture.mv(place + "/x.jpg_exiftool_tmp", place + "/x.jpg")
+        #expect(try fixture.source(place + "/x.jpg") == "sidecar")
+        #expect(try fixture.get("moments/2010-10-10/x.jpg") == jpeg("2024-05-01", more: 1))
+        #expect(try fixture.get("albums/x.jpg") == jpeg("2024-05-01", more: 1))
+    }
 }
