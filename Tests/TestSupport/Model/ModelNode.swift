@@ -61,6 +61,8 @@ final class ModelNode {
     /// Of a photo, by their numbers.
     var copies: [ModelNode] = []
     var trashed: Trashed?
+    /// Whether it has versions of a photo that it is or was.
+    var hasVersions = false
     var isGone = false
 
     init(_ kind: Kind, number: Int, session: Int, mode: UInt32) {

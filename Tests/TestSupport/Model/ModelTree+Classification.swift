@@ -188,6 +188,7 @@ extension ModelTree {
 
     /// The bytes are about to change: the file no longer stands for the same photo.
     func separate(_ node: ModelNode) {
+        if node.isPhoto { node.hasVersions = true }
         if let photo = node.original {
             photo.copies.removeAll { $0 === node }
             node.original = nil
@@ -217,6 +218,7 @@ extension ModelTree {
         guard let photo = node.photo else { return }
         if let moment = node.moment { drop(moment, of: node) }
         handOver(node, to: copy)
+        moveVersions(node, to: copy)
         node.photo = nil
         copy.photo = ModelNode.Photo(day: photo.day, isPinned: photo.isPinned)
         if node.names.isEmpty { endIfNameless(node) } else { join(node, copy) }
@@ -226,6 +228,10 @@ extension ModelTree {
         copy.original = nil
         for other in photo.copies where other !== copy { join(other, copy) }
         photo.copies = []
+    }
+
+    func moveVersions(_ old: ModelNode, to new: ModelNode) {
+        if old.hasVersions { (old.hasVersions, new.hasVersions) = (false, true) }
     }
 
     // MARK: Saving
@@ -244,8 +250,7 @@ extension ModelTree {
     func backup(of name: String, in directory: ModelNode, except node: ModelNode) -> ModelNode? {
         modelBackups(of: name).compactMap { directory.entries[$0] }.first { found in
             guard found !== node, let photo = found.photo else { return false }
-            if photo.former == name { return true }
-            return directory.day == nil && found.moment.map { isModelNumbered($0.name, of: name) } ?? false
+            return photo.former == name
         }
     }
 
@@ -274,6 +279,8 @@ extension ModelTree {
     ) {
         guard let previous = old.photo else { return }
         if new.isPhoto, let own = new.moment, !own.isOf(place, name) { drop(own, of: new) }
+        moveVersions(old, to: new)
+        if !isLookedAt || old.bytes != new.bytes { new.hasVersions = true }
         var link: String?
         for row in old.names {
             if staying.contains(row.id) {

@@ -286,7 +286,7 @@ extension ModelTree {
         var it = it
         it.target = nil
         if !node.isPhoto {
-            remove(row, of: node)
+            replace(row, of: node, with: it.source)
         } else if it.from !== it.to, it.source.isPhoto || isToBePhoto(it) {
             it.newName = freeName(it.to, it.newName)
         } else {
@@ -300,7 +300,7 @@ extension ModelTree {
     }
 
     private func addToAlbum(_ it: Renaming) -> Int32 {
-        if let (row, node) = it.target { remove(row, of: node) }
+        if let (row, node) = it.target { replace(row, of: node, with: it.source) }
         if it.source.isPhoto {
             add(it.to, it.newName, it.source, isMember: true)
         } else {

@@ -14,6 +14,17 @@ extension ModelTree {
         if node.moments.count > 1, let one = node.names.first(where: { $0.isOf(directory, name) }) {
             return drop(one, of: node)
         }
+        putIntoTrash(node, named: name, from: directory) { removeToTrash(node, named: name) }
+    }
+
+    /// What is left of a photo goes into the trash, with its versions.
+    func isRemnant(_ node: ModelNode, in directory: ModelNode) -> Bool {
+        node.isFile && !node.isPhoto && node.hasVersions && node.names.count == 1 && !isInTrash(directory)
+    }
+
+    func putIntoTrash(
+        _ node: ModelNode, named name: String, from directory: ModelNode, _ remove: () -> Void
+    ) {
         let trash = privateDirectory(trashName, in: top)
         let files = privateDirectory("files", in: trash)
         let infos = privateDirectory("info", in: trash)
@@ -23,15 +34,20 @@ extension ModelTree {
             number += 1
         }
         add(files, kept, node)
-        removeToTrash(node, named: name)
-        let day = directory.day ?? ""
+        remove()
         let info = make(.file, mode: 0o600)
-        let encoded = name.utf8.map { byte in
-            byte == UInt8(ascii: " ") || byte == UInt8(ascii: "(") || byte == UInt8(ascii: ")")
+        let encoded = (path(of: directory) + "/" + name).utf8.map { byte in
+            " ()@".utf8.contains(byte)
                 ? "%" + String(byte, radix: 16, uppercase: true) : String(UnicodeScalar(byte))
         }.joined()
-        info.bytes = Array("[Trash Info]\nPath=moments/\(day)/\(encoded)\n".utf8)
+        info.bytes = Array("[Trash Info]\nPath=\(encoded)\n".utf8)
         add(infos, kept + ".trashinfo", info)
+    }
+
+    private func path(of directory: ModelNode) -> String {
+        guard let name = directory.names.first else { return "" }
+        let above = path(of: name.directory)
+        return above.isEmpty ? name.name : above + "/" + name.name
     }
 
     /// Undoes `removePhoto`.
@@ -90,12 +106,13 @@ extension ModelTree {
             return
         }
         handOver(photo, to: successor)
+        moveVersions(photo, to: successor)
         successor.photo = photo.photo
         successor.trashed = ModelNode.Trashed(name: kept.name, names: kept.names.filter { $0.node !== photo })
     }
 
     func trashFromDay(_ it: Renaming) -> Int32 {
-        if let (row, node) = it.target { remove(row, of: node) }
+        if let (row, node) = it.target { replace(row, of: node, with: it.source) }
         if it.source.isPhoto {
             add(it.to, it.newName, it.source)
             removeToTrash(it.source, named: it.row.name)

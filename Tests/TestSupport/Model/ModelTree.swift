@@ -60,6 +60,12 @@ final class ModelTree {
         endIfNameless(node)
     }
 
+    /// Another file takes the name.
+    func replace(_ name: ModelNode.Name, of node: ModelNode, with other: ModelNode) {
+        if node.isFile, other.isFile, !node.isPhoto, node.names.count == 1 { moveVersions(node, to: other) }
+        remove(name, of: node)
+    }
+
     func endIfNameless(_ node: ModelNode) {
         guard node.names.isEmpty, !node.isDirectory else { return }
         // A copy that a photo in the trash would bring back waits for that.
@@ -241,6 +247,8 @@ final class ModelTree {
         guard !node.isDirectory else { return EISDIR }
         if directory.day != nil && node.isPhoto {
             removePhoto(node, named: name, in: directory)
+        } else if isRemnant(node, in: directory) {
+            putIntoTrash(node, named: name, from: directory) { drop(row, of: node) }
         } else {
             remove(row, of: node)
         }
