@@ -73,7 +73,7 @@ import Testing
         try naming.fill()
         let first = naming.names.count
         #expect(first > 100)
-        for _ in 1...2 {
+        for _ in 1...4 {
             try session.makeDurable()
             try naming.expectIntact()
             try naming.remove(0.7)
