@@ -195,9 +195,10 @@ extension Library {
     ) throws(FileError) -> Bool {
         try session.changing { tree throws(FileError) in
             let directory = try tree.directory(parent)
-            if info == nil, try tree.isForTrash(directory, name.bytes) { return false }
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
+            let isForTrash = try tree.isForTrash(found.inode, in: directory)
+            if isForTrash && info == nil { return false }
             let now = Timestamp.now()
             let isPhoto = found.inode.isPhoto
             if directory.isDay && isPhoto {
@@ -205,8 +206,8 @@ extension Library {
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
                 tree.callerThread = caller.pid
                 try tree.queueCompanionMoves(ofRemoved: found.inode, name.bytes, from: directory, caller)
-            } else if try tree.isForTrash(directory, name.bytes) {
-                try tree.removeRemnant(
+            } else if isForTrash {
+                try tree.removeFormerPhoto(
                     found.inode, found.id, named: name.bytes, in: directory, info, caller, session.space,
                     now: now)
             } else {

@@ -86,7 +86,11 @@ extension Library {
                 else { return nil }
                 request.classification = probed.classification
             }
-            if info == nil, try tree.isForTrash(request.to, request.newName) { return nil }
+            if info == nil, let target = request.target?.inode,
+                try tree.isForTrash(target, in: request.to)
+            {
+                return nil
+            }
             request.info = info
             // A file that is still being written must not get the content of another photo.
             let openState = request.source.state

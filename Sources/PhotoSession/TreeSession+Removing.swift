@@ -14,7 +14,10 @@ extension TreeSession {
         guard !isReadOnly else { return nil }
         let place = try locked { tree throws(FileError) -> [UInt8]? in
             let directory = try tree.directory(parent)
-            return try tree.isForTrash(directory, name.bytes) ? try tree.path(of: directory) : nil
+            guard let inode = try tree.find(directory, name.bytes)?.inode,
+                try tree.isForTrash(inode, in: directory)
+            else { return nil }
+            return try tree.path(of: directory)
         }
         guard let place else { return nil }
         // The trash adds rows. Those of its oldest photo make way; where nothing can, there is the reserve.

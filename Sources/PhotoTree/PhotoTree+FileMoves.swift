@@ -100,9 +100,16 @@ extension PhotoTree {
             isBeside: request.from.ino == request.to.ino, isToBePhoto: request.source.isPhoto || isMedia)
         {
         case .unlinked:
-            // What is left of a photo is saved anew.
-            if request.source.isRegular, target.inode.isRegular, target.inode.row.nlink == 1 {
-                try moveVersions(of: target.inode.ino, to: request.source.ino, now: request.now)
+            if request.source.isRegular {
+                // If the replaced file was a photo, its versions belong to the new file.
+                if target.inode.isRegular, target.inode.row.nlink == 1 {
+                    try moveVersions(of: target.inode.ino, to: request.source.ino, now: request.now)
+                }
+            } else if try isForTrash(target.inode, in: request.to) {
+                try removeFormerPhoto(
+                    target.inode, target.id, named: request.newName, in: request.to, request.info,
+                    request.caller, space, now: request.now)
+                break
             }
             try removeEntry(request.to, target.id, target.inode, now: request.now)
             try removeLink(to: target.inode, now: request.now)

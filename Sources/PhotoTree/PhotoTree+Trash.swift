@@ -138,38 +138,35 @@ extension PhotoTree {
 
     // MARK: Removal by programs without trash support
 
-    /// Whether removing that name removes a photo from moments, or all that is left of one, so that the trash must keep
-    /// it.
-    package func isForTrash(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
-        guard trashDays > 0, let inode = try find(directory, name)?.inode else { return false }
+    /// Whether the trash must keep a file if its name in that directory is removed: a photo of moments, or a file that
+    /// was a photo.
+    package func isForTrash(_ inode: Inode, in directory: Inode) throws(FileError) -> Bool {
+        guard trashDays > 0 else { return false }
         if directory.isDay && inode.isPhoto { return true }
-        return try isRemnant(inode, in: directory)
-    }
-
-    /// Whether removing the file's name would destroy versions of a photo that the file was, until a program emptied
-    /// it or wrote something else into it: a save that failed, or a mistake.
-    private func isRemnant(_ inode: Inode, in directory: Inode) throws(FileError) -> Bool {
-        guard inode.isRegular, !inode.isPhoto, !inode.isVersion, inode.row.nlink == 1,
-            try versionsDirectory(of: inode.ino) != nil
-        else { return false }
+        guard try hasOnlyVersions(inode) else { return false }
         return try !isInTrash(directory)
     }
 
-    /// Moves what is left of a photo into the caller's trash, with its versions.
-    package func removeRemnant(
+    /// Whether a file was a photo, until a program emptied it or wrote something else into it, and would take the
+    /// photo's versions along with its only name.
+    private func hasOnlyVersions(_ inode: Inode) throws(FileError) -> Bool {
+        guard inode.isRegular, !inode.isPhoto, !inode.isVersion, inode.row.nlink == 1 else { return false }
+        return try versionsDirectory(of: inode.ino) != nil
+    }
+
+    /// Moves a file that was a photo into the caller's trash, with its versions.
+    package func removeFormerPhoto(
         _ inode: Inode, _ id: UInt64, named name: [UInt8], in directory: Inode, _ info: TrashInfo?,
         _ caller: Caller, _ space: Space, now: Timestamp
     ) throws(FileError) {
-        let (files, infos) = try trashPlace(caller, now: now)
-        let kept = try freeTrashName(name, files, infos)
-        try removeEntry(directory, id, inode, now: now)
-        try addEntry(files, kept, inode, now: now)
+        try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
+            try removeEntry(directory, id, inode, now: now)
+            try addEntry(files, kept, inode, now: now)
+            try storeTrashAge(of: inode.ino, named: kept, in: files)
+        }
         inode.row.changed = now
         touch(inode)
-        guard let id = try sql(tables.dentry(files.ino, kept))?.id else { throw .damaged }
-        try sql(tables.store(TrashRow(ino: inode.ino, id: id, since: clocks.wall())))
-        if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
-        for ino in [files.ino, infos.ino, inode.ino] { kernelNames.noteChange(of: ino) }
+        kernelNames.noteChange(of: inode.ino)
     }
 
     /// Removes a photo from its day and from all albums: into the caller's trash, with a `.trashinfo` file from which a
@@ -193,11 +190,21 @@ extension PhotoTree {
             try removePhoto(inode, now: now)
             return
         }
+        try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
+            try addEntry(files, kept, inode, now: now)
+            addLink(to: inode, now: now)
+            try removeToTrash(inode, named: name, now: now)
+        }
+    }
+
+    /// Calls `body` with `files` of the caller's trash and a free name in it, and adds the `.trashinfo` file.
+    private func putIntoTrash(
+        named name: [UInt8], _ info: TrashInfo?, _ caller: Caller, _ space: Space, now: Timestamp,
+        _ body: (_ files: Inode, _ kept: [UInt8]) throws(FileError) -> Void
+    ) throws(FileError) {
         let (files, infos) = try trashPlace(caller, now: now)
         let kept = try freeTrashName(name, files, infos)
-        try addEntry(files, kept, inode, now: now)
-        addLink(to: inode, now: now)
-        try removeToTrash(inode, named: name, now: now)
+        try body(files, kept)
         if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
         for directory in [files, infos] { kernelNames.noteChange(of: directory.ino) }
     }

@@ -14,12 +14,17 @@ extension PhotoTree {
     /// Records since when a name has been in the trash.
     func noteTrashAge(_ request: RenameRequest) throws(FileError) {
         let ino = request.source.ino
-        guard let id = try sql(tables.dentry(request.to.ino, request.newName))?.id else { throw .damaged }
-        if request.isFromTrash {
-            try sql(tables.moveTrash(ino, request.sourceID, to: id))
-        } else {
-            try sql(tables.store(TrashRow(ino: ino, id: id, since: clocks.wall())))
+        guard request.isFromTrash else {
+            return try storeTrashAge(of: ino, named: request.newName, in: request.to)
         }
+        guard let id = try sql(tables.dentry(request.to.ino, request.newName))?.id else { throw .damaged }
+        try sql(tables.moveTrash(ino, request.sourceID, to: id))
+    }
+
+    /// Records that a name is in the trash from now on.
+    func storeTrashAge(of ino: UInt64, named name: [UInt8], in directory: Inode) throws(FileError) {
+        guard let id = try sql(tables.dentry(directory.ino, name))?.id else { throw .damaged }
+        try sql(tables.store(TrashRow(ino: ino, id: id, since: clocks.wall())))
     }
 
     func forgetTrashAge(_ request: RenameRequest) throws(FileError) {

@@ -88,11 +88,13 @@ extension PhotoTree {
         return found
     }
 
+    /// The version of a file's picture; see `revisions`.
     func pictureVersion(of file: Inode) throws(FileError) -> PictureVersion {
         PictureVersion(of: try revisions(behind: file))
     }
 
-    /// What a file's picture depends on. Throws `.noEntry` if it is no photo, and represents none.
+    /// The inodes of the photos that a file's picture is made from, each with its revision. Throws `.noEntry` if the
+    /// file is no photo, and stands for none.
     func revisions(behind file: Inode) throws(FileError) -> [UInt64] {
         guard let photo = try photo(representedBy: file) else { throw .noEntry }
         var revisions = [photo.ino, photo.row.revision]
@@ -123,16 +125,17 @@ extension PhotoTree {
                 return try photo(representedBy: other) != nil
             }
             guard let name else { return true }
+            let number = try pictureNumber(file)
             var entry: Entry?
             if plus, folder.kind == nil, let kept {
                 var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
-                shown.ino = try pictureNumber(file)
+                shown.ino = number
                 entry = Entry(
                     attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
             }
             return visit(
                 DirectoryEntry(
-                    name: Name(name), cookie: dentry.id | pictureCookie, ino: try pictureNumber(file),
+                    name: Name(name), cookie: dentry.id | pictureCookie, ino: number,
                     mode: pictureMode(attributes(file)), entry: entry))
         }
     }

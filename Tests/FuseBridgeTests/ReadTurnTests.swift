@@ -98,7 +98,7 @@ private final class PlayedRequests: @unchecked Sendable {
     }
 
     private let pipe = Pipe()
-    private let lock = NSLock()
+    private let lock = NSCondition()
     private var sent = 0
     private var served: [Kind: Int] = [:]
 
@@ -114,7 +114,12 @@ private final class PlayedRequests: @unchecked Sendable {
         return read(pipe.fileHandleForReading.fileDescriptor, &byte, 1) == 1 ? Kind(rawValue: byte) : nil
     }
 
-    func didServe(_ kind: Kind) { lock.withLock { served[kind, default: 0] += 1 } }
+    func didServe(_ kind: Kind) {
+        lock.withLock {
+            served[kind, default: 0] += 1
+            lock.broadcast()
+        }
+    }
 
     func forget() { lock.withLock { (sent, served) = (0, [:]) } }
 
@@ -129,10 +134,9 @@ private final class PlayedRequests: @unchecked Sendable {
 
     private func holds(_ isSo: () -> Bool) -> Bool {
         let deadline = Date() + 20
-        while !lock.withLock(isSo) {
-            if Date() > deadline { return false }
-            usleep(1_000)
+        return lock.withLock {
+            while !isSo() { if !lock.wait(until: deadline) { return isSo() } }
+            return true
         }
-        return true
     }
 }

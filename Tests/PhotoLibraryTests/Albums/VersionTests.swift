@@ -195,7 +195,7 @@ import VaultFormat
     /// The copy has the old bytes, and the photo the new ones and the version.
     /// A save that failed, or a mistake: the file is no photo any more, or stands for another one.
     @Test(arguments: ["empty", "text", "copy"], ["albums", "moments/2024-05-01"])
-    func `what is left of a photo goes into the trash with its versions`(left: String, place: String) throws {
+    func `a file that was a photo goes into the trash with its versions`(left: String, place: String) throws {
         let fixture = try Fixture(trashDays: 30)
         try fixture.mkdir("moments/2024-05-01")
         try fixture.put("albums/other.jpg", two)
@@ -216,7 +216,7 @@ import VaultFormat
         #expect(try fixture.get("albums/other.jpg") == two)
     }
 
-    @Test func `a file that is renamed over what is left of a photo takes its versions over`() throws {
+    @Test func `a file that is renamed over one that was a photo takes its versions over`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.put("albums/x.jpg", [])
@@ -224,6 +224,16 @@ import VaultFormat
         try fixture.mv("albums/.new", "albums/x.jpg")
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
         #expect(try fixture.ls("moments/2024-05-01") == ["x.jpg"])
+    }
+
+    @Test func `a link that is renamed over a file that was a photo leaves that to the trash`() throws {
+        let fixture = try Fixture(trashDays: 30)
+        try fixture.put("albums/x.jpg", one)
+        try fixture.put("albums/x.jpg", [])
+        _ = try fixture.library.makeSymbolicLink(3, "link", target: [120], fixture.caller)
+        try fixture.mv("albums/link", "albums/x.jpg")
+        #expect(try fixture.ls(".Trash-0/info") == ["x.jpg.trashinfo"])
+        #expect(try fixture.get(".Trash-0/files/.versions/x.jpg/original") == one)
     }
 
     @Test func `copies and versions share their bytes`() throws {

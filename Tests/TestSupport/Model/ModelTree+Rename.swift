@@ -203,7 +203,7 @@ extension ModelTree {
         }
         if let (row, node) = it.target {
             if save(it) { return }
-            remove(row, of: node)
+            replace(row, of: node, with: it.source)
         }
         let isNew = !it.isFromTrash && isNew(it.source, it.row)
         move(it)

@@ -17,12 +17,16 @@ extension ModelTree {
         putIntoTrash(node, named: name, from: directory) { removeToTrash(node, named: name) }
     }
 
-    /// What is left of a photo goes into the trash, with its versions.
-    func isRemnant(_ node: ModelNode, in directory: ModelNode) -> Bool {
+    /// Whether a file was a photo, whose versions it would take along with its only name: the trash keeps it.
+    func isFormerPhoto(_ node: ModelNode, in directory: ModelNode) -> Bool {
         node.isFile && !node.isPhoto && node.hasVersions && node.names.count == 1 && !isInTrash(directory)
     }
 
-    func putIntoTrash(
+    func removeFormerPhoto(_ node: ModelNode, _ row: ModelNode.Name) {
+        putIntoTrash(node, named: row.name, from: row.directory) { drop(row, of: node) }
+    }
+
+    private func putIntoTrash(
         _ node: ModelNode, named name: String, from directory: ModelNode, _ remove: () -> Void
     ) {
         let trash = privateDirectory(trashName, in: top)

@@ -62,6 +62,9 @@ final class ModelTree {
 
     /// Another file takes the name.
     func replace(_ name: ModelNode.Name, of node: ModelNode, with other: ModelNode) {
+        if !other.isFile, isFormerPhoto(node, in: name.directory) {
+            return removeFormerPhoto(node, name)
+        }
         if node.isFile, other.isFile, !node.isPhoto, node.names.count == 1 { moveVersions(node, to: other) }
         remove(name, of: node)
     }
@@ -247,8 +250,8 @@ final class ModelTree {
         guard !node.isDirectory else { return EISDIR }
         if directory.day != nil && node.isPhoto {
             removePhoto(node, named: name, in: directory)
-        } else if isRemnant(node, in: directory) {
-            putIntoTrash(node, named: name, from: directory) { drop(row, of: node) }
+        } else if isFormerPhoto(node, in: directory) {
+            removeFormerPhoto(node, row)
         } else {
             remove(row, of: node)
         }
