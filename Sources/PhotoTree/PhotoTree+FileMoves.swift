@@ -101,8 +101,8 @@ extension PhotoTree {
         {
         case .unlinked:
             if request.source.isRegular {
-                // If the replaced file was a photo, its versions belong to the new file.
-                if target.inode.isRegular, target.inode.row.nlink == 1 {
+                // The versions of the photo belong to the new file.
+                if try isFormerPhoto(target.inode, in: request.to) {
                     try moveVersions(of: target.inode.ino, to: request.source.ino, now: request.now)
                 }
             } else if try isForTrash(target.inode, in: request.to) {

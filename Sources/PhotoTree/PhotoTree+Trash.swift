@@ -143,15 +143,16 @@ extension PhotoTree {
     package func isForTrash(_ inode: Inode, in directory: Inode) throws(FileError) -> Bool {
         guard trashDays > 0 else { return false }
         if directory.isDay && inode.isPhoto { return true }
-        guard try hasOnlyVersions(inode) else { return false }
-        return try !isInTrash(directory)
+        return try isFormerPhoto(inode, in: directory)
     }
 
-    /// Whether a file was a photo, until a program emptied it or wrote something else into it, and would take the
-    /// photo's versions along with its only name.
-    private func hasOnlyVersions(_ inode: Inode) throws(FileError) -> Bool {
-        guard inode.isRegular, !inode.isPhoto, !inode.isVersion, inode.row.nlink == 1 else { return false }
-        return try versionsDirectory(of: inode.ino) != nil
+    /// Whether a file outside the trash was a photo, until a program emptied it or wrote something else into it, and
+    /// would take the photo's versions along with its only name, which is in that directory.
+    func isFormerPhoto(_ inode: Inode, in directory: Inode) throws(FileError) -> Bool {
+        guard inode.isRegular, !inode.isPhoto, !inode.isVersion, inode.row.nlink == 1,
+            try versionsDirectory(of: inode.ino) != nil
+        else { return false }
+        return try !isInTrash(directory)
     }
 
     /// Moves a file that was a photo into the caller's trash, with its versions.

@@ -42,15 +42,16 @@ extension PhotoTree {
         day.row.changed = now
         try addEntry(request.to, request.newName, day, now: now)
         try noteTrashAge(request)
-        // Own names first: they are recorded, not the backup names next to them.
-        let (own, backups) = (
-            rows.filter { backupOriginal($0.name) == nil }, rows.filter { backupOriginal($0.name) != nil }
-        )
-        for row in own + backups {
+        for row in ownNamesFirst(rows) {
             let inode = try self.inode(row.ino)
             if inode.isPhoto && !inode.isTrashed { try removeToTrash(inode, named: row.name, now: now) }
         }
         kernelNames.noteChange(of: day.ino)
+    }
+
+    /// In a day, photos are recorded by their own names, not by the backup names next to them.
+    private func ownNamesFirst(_ rows: [DentryRow]) -> [DentryRow] {
+        rows.filter { backupOriginal($0.name) == nil } + rows.filter { backupOriginal($0.name) != nil }
     }
 
     // MARK: Out of the trash
@@ -70,30 +71,34 @@ extension PhotoTree {
         if rows.isEmpty { source.row.flags.insert(.madeByHand) }
         source.row.changed = now
         try addEntry(request.to, request.newName, source, now: now)
-        for row in rows {
-            noteArrival(of: try inode(row.ino), as: row.name, in: source)
+        for row in rows { noteArrival(of: try inode(row.ino), as: row.name, in: source) }
+        var settled: Set<UInt64> = []
+        for row in ownNamesFirst(rows) where settled.insert(row.ino).inserted {
             try restoreIntoDay(row, in: source, space, now: now)
         }
         kernelNames.noteChange(of: source.ino)
     }
 
-    /// Makes a file's name its moment, in the day that its directory has become.
+    /// Makes a file's name its moment, in the day that its directory has become. Its other names in days go, but for
+    /// backup names next to this one.
     private func restoreIntoDay(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp)
         throws(FileError)
     {
+        // A copy that has taken the place of its photo has taken this name of the photo too.
+        guard try sql(tables.dentry(day.ino, row.name))?.id == row.id else { return }
         let inode = try self.inode(row.ino)
         if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
         if inode.isCopy, let photo = try photo(representedBy: inode) {
             try exchangeRoles(inode, photo, space, now: now)
         }
         guard inode.isPhoto else { return }
-        if inode.isTrashed {
-            try restore(inode, now: now)
-        } else {
-            // It has a name in another day, or another name in this one.
-            try keepOnly(row, amongDaysOf: inode, now: now)
-            kernelNames.noteChange(of: inode.ino)
+        if inode.isTrashed { try restore(inode, now: now) }
+        for (directory, other) in try moments(of: inode) where other.id != row.id {
+            if directory.ino == day.ino, backupOriginal(other.name) != nil { continue }
+            try withdraw(other, in: directory, inode, now: now)
+            try removeLink(to: inode, now: now)
         }
+        kernelNames.noteChange(of: inode.ino)
         try pin(inode, to: day.row.day)
     }
 

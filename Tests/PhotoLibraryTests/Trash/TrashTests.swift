@@ -256,6 +256,30 @@ extension Fixture {
         try turn(fixture, between)
     }
 
+    @Test(arguments: [1, 2, 3, 4])
+    func `an album restored as a day keeps a photo under one of its names`(count: Int) throws {
+        let fixture = try Fixture.withAlbums()
+        try fixture.rm("albums/B/y.jpg")
+        for number in 1..<count { try fixture.ln("albums/A/x.jpg", "albums/A/\(number).jpg") }
+        try fixture.makeTrash()
+        try fixture.mv("albums/A", files + "/A")
+        try fixture.mv(files + "/A", "moments/2020-01-01")
+        #expect(try fixture.everything() == ["2020-01-01/x.jpg"])
+    }
+
+    @Test func `an album of backup names restored as a day keeps the photo by its own`() throws {
+        let fixture = try Fixture.withAlbums()
+        try fixture.mv("albums/A/x.jpg", "albums/A/x.jpg~")
+        try fixture.ln("albums/A/x.jpg~", "albums/A/x.jpg")
+        try fixture.makeTrash()
+        try fixture.mv("albums/A", files + "/A")
+        try fixture.rm("moments/2024-05-01/x.jpg")
+        try fixture.mv(files + "/A", "moments/2020-01-01")
+        #expect(
+            try fixture.everything()
+                == ["2020-01-01/x.jpg", "2020-01-01/x.jpg~", "albums/B/y.jpg", files + "/x.jpg"])
+    }
+
     @Test func `restoring elsewhere pins and gives way where names are taken`() throws {
         let fixture = try Fixture.withAlbums()
         try fixture.rm("moments/2024-05-01/x.jpg")

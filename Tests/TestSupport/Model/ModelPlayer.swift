@@ -116,6 +116,7 @@ struct ModelPlayer {
 
     /// Compares all that can be seen. Notifications of changes reach the kernel a little later.
     mutating func compare(_ words: String = "") throws {
+        if let lost = model.photoOutsideMoments { throw failure("\(words)\(lost) is in no day") }
         let due = model.shown(isAlone: isAlone)
         var difference = ""
         eventually {

@@ -188,7 +188,7 @@ extension ModelTree {
 
     /// The bytes are about to change: the file no longer stands for the same photo.
     func separate(_ node: ModelNode) {
-        if node.isPhoto { node.hasVersions = true }
+        if node.isPhoto || node.original != nil { node.hasVersions = true }
         if let photo = node.original {
             photo.copies.removeAll { $0 === node }
             node.original = nil

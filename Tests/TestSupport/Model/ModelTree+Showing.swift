@@ -18,6 +18,15 @@ extension ModelTree {
         return shown
     }
 
+    /// A photo that has no name in moments, and is not in the trash: by its path. There must be none.
+    var photoOutsideMoments: String? {
+        var found: String?
+        each { path, node in
+            if node.isPhoto && node.trashed == nil && node.moment == nil { found = path }
+        }
+        return found
+    }
+
     /// Whether all players of the space have the directory in common.
     func isShared(_ node: ModelNode) -> Bool {
         if node.parent === top { return true }
@@ -49,7 +58,9 @@ extension ModelTree {
             return ShownLine.file(
                 bytes: node.bytes, links: node.names.count, mode: node.mode, modified: node.modified,
                 first: first,
-                captured: captured ?? "plain", attributes: node.attributes)
+                captured: captured ?? "plain",
+                hasVersions: node.hasVersions || node.original?.hasVersions ?? false,
+                attributes: node.attributes)
         }
     }
 }
@@ -65,12 +76,13 @@ enum ShownLine {
 
     static func file(
         bytes: [UInt8], links: Int, mode: UInt32, modified: Int64?, first: String, captured: String,
-        attributes: [String: [UInt8]]
+        hasVersions: Bool, attributes: [String: [UInt8]]
     ) -> String {
         let time = modified.map(String.init) ?? "when written"
         return
             "file of \(bytes.count) bytes (\(String(modelSum(bytes), radix: 16))), \(links) links, same as \(first), "
-            + "mode \(String(mode, radix: 8)), changed \(time), taken \(captured)\(text(attributes))"
+            + "mode \(String(mode, radix: 8)), changed \(time), taken \(captured), "
+            + "\(hasVersions ? "with" : "no") versions\(text(attributes))"
     }
 
     private static func text(_ attributes: [String: [UInt8]]) -> String {

@@ -132,10 +132,7 @@ extension ModelTree {
         let rows = it.source.listed
         (it.source.day, it.source.isMadeByHand) = (nil, false)
         place(it)
-        let (own, backups) = (
-            rows.filter { !isModelBackup($0.name.name) }, rows.filter { isModelBackup($0.name.name) }
-        )
-        for (row, node) in own + backups where node.isPhoto && node.trashed == nil {
+        for (row, node) in ownNamesFirst(rows) where node.isPhoto && node.trashed == nil {
             removeToTrash(node, named: row.name)
         }
         return 0
@@ -163,24 +160,32 @@ extension ModelTree {
         place(it)
         it.source.day = it.newName
         it.source.isMadeByHand = rows.isEmpty
-        for (row, node) in rows { settle(row, node, in: it.newName) }
+        var settled: Set<Int> = []
+        for (row, node) in ownNamesFirst(rows) where settled.insert(node.number).inserted {
+            settle(row, node, in: it.newName)
+        }
         return 0
     }
 
-    /// The name of a file is its place in the day that its directory has become.
+    private func ownNamesFirst(
+        _ rows: [(name: ModelNode.Name, node: ModelNode)]
+    ) -> [(name: ModelNode.Name, node: ModelNode)] {
+        rows.filter { !isModelBackup($0.name.name) } + rows.filter { isModelBackup($0.name.name) }
+    }
+
+    /// The name of a file is its place in the day that its directory has become, but for a backup beside it the only
+    /// one in moments.
     private func settle(_ row: ModelNode.Name, _ node: ModelNode, in day: String) {
+        guard node.names.contains(where: { $0.id == row.id }) else { return }
         if let photo = node.original {
             if photo.trashed != nil { restore(photo) }
             exchangeRoles(node, photo)
         }
         guard node.isPhoto else { return }
-        let settled = node.names.last { $0.directory.day == day && $0.name == row.name }
-        if node.trashed != nil {
-            restore(node)
-        } else {
-            for other in node.names where other.directory.day != nil && other.id != settled?.id {
-                drop(other, of: node)
-            }
+        if node.trashed != nil { restore(node) }
+        for other in node.names where other.directory.day != nil && other.id != row.id {
+            if other.directory.day == day && isModelBackup(other.name) { continue }
+            drop(other, of: node)
         }
         pin(node, to: day)
     }

@@ -62,10 +62,10 @@ final class ModelTree {
 
     /// Another file takes the name.
     func replace(_ name: ModelNode.Name, of node: ModelNode, with other: ModelNode) {
-        if !other.isFile, isFormerPhoto(node, in: name.directory) {
-            return removeFormerPhoto(node, name)
+        if isFormerPhoto(node, in: name.directory) {
+            if !other.isFile { return removeFormerPhoto(node, name) }
+            moveVersions(node, to: other)
         }
-        if node.isFile, other.isFile, !node.isPhoto, node.names.count == 1 { moveVersions(node, to: other) }
         remove(name, of: node)
     }
 

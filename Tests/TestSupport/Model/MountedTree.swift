@@ -156,11 +156,14 @@ struct MountedTree: Sendable {
             let captured = date.map { "\($0), \(String(decoding: source, as: UTF8.self))" }
             let bytes = contents(path)
             let isWhole = bytes.map { $0.count == Int(status.st_size) } ?? false
+            let name = path.split(separator: "/").last ?? ""
             return ShownLine.file(
                 bytes: path.hasSuffix(".trashinfo") ? Self.withoutDate(bytes ?? []) : bytes ?? [],
                 links: Int(status.st_nlink), mode: mode,
                 modified: seconds < ShownLine.settableSecondsMax ? seconds : nil, first: first,
-                captured: captured ?? "plain", attributes: attributes(path))
+                captured: captured ?? "plain",
+                hasVersions: exists(path.dropLast(name.utf8.count) + ".versions/" + name),
+                attributes: attributes(path))
                 + (isWhole ? "" : ", of which it says that it had \(status.st_size) bytes")
         }
     }
