@@ -38,8 +38,9 @@ extension TreeSession {
             tree.newlyRetired.add(content: content)
         }
         try tree.retire(inode, space, overwriting: overwrites)
-        if inode.isRegular { try tree.removeVersions(of: inode.ino, now: .now()) }
+        // A copy that takes the photo's place takes its versions first.
         if inode.isPhoto { try tree.deletePhoto(inode, space) }
+        if inode.isRegular { try tree.removeVersions(of: inode.ino, now: .now()) }
         if inode.isCopy { try tree.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {
             try sql(tree.tables.deleteExtendedAttributes(inode.ino))

@@ -192,7 +192,21 @@ import VaultFormat
         try fixture.expectNothingLeft()
     }
 
-    /// The copy has the old bytes, and the photo the new ones and the version.
+    @Test func `a copy in the trash that takes the place of its destroyed photo takes its versions`() throws {
+        let fixture = try Fixture(trashDays: 30)
+        try fixture.mkdir("albums/A")
+        try fixture.put("albums/x.jpg", one)
+        try fixture.put("albums/x.jpg", two)
+        try fixture.put("albums/A/y.jpg", two)
+        for path in [".Trash-0", ".Trash-0/files", ".Trash-0/info"] { try fixture.mkdir(path, mode: 0o700) }
+        try fixture.mv("albums/A", ".Trash-0/files/A")
+        try fixture.rm("moments/2024-05-01/x.jpg")
+        try fixture.rm(".Trash-0/files/x.jpg")
+        try fixture.remount()
+        #expect(try fixture.get(".Trash-0/files/A/y.jpg") == two)
+        #expect(try fixture.get(".Trash-0/files/A/.versions/y.jpg/original") == one)
+    }
+
     /// A save that failed, or a mistake: the file is no photo any more, or stands for another one.
     @Test(arguments: ["empty", "text", "copy"], ["albums", "moments/2024-05-01"])
     func `a file that was a photo goes into the trash with its versions`(left: String, place: String) throws {
@@ -236,6 +250,7 @@ import VaultFormat
         #expect(try fixture.get(".Trash-0/files/.versions/x.jpg/original") == one)
     }
 
+    /// The copy has the old bytes, and the photo the new ones and the version.
     @Test func `copies and versions share their bytes`() throws {
         let fixture = try Fixture()
         let bytes = largeJPEG("2024-05-01", more: 9, size: 400_000)
