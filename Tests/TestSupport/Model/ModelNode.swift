@@ -63,6 +63,8 @@ final class ModelNode {
     var trashed: Trashed?
     /// Whether it has versions of a photo that it is or was.
     var hasVersions = false
+    /// The bytes of the version that is called the original; nil if none is.
+    var originalBytes: [UInt8]?
     var isGone = false
 
     init(_ kind: Kind, number: Int, session: Int, mode: UInt32) {

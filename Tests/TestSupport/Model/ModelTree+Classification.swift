@@ -188,7 +188,7 @@ extension ModelTree {
 
     /// The bytes are about to change: the file no longer stands for the same photo.
     func separate(_ node: ModelNode) {
-        if node.isPhoto || node.original != nil { node.hasVersions = true }
+        if node.isPhoto || node.original != nil { keepVersion(of: node, for: node) }
         if let photo = node.original {
             photo.copies.removeAll { $0 === node }
             node.original = nil
@@ -230,8 +230,17 @@ extension ModelTree {
         photo.copies = []
     }
 
+    /// Those of both; the original is that of the old one.
     func moveVersions(_ old: ModelNode, to new: ModelNode) {
-        if old.hasVersions { (old.hasVersions, new.hasVersions) = (false, true) }
+        guard old.hasVersions else { return }
+        (new.hasVersions, new.originalBytes) = (true, old.originalBytes)
+        (old.hasVersions, old.originalBytes) = (false, nil)
+    }
+
+    /// Further versions depend on the time of the first.
+    private func keepVersion(of old: ModelNode, for new: ModelNode) {
+        new.hasVersions = true
+        if new.originalBytes == nil { new.originalBytes = old.bytes }
     }
 
     // MARK: Saving
@@ -279,8 +288,8 @@ extension ModelTree {
     ) {
         guard let previous = old.photo else { return }
         if new.isPhoto, let own = new.moment, !own.isOf(place, name) { drop(own, of: new) }
-        moveVersions(old, to: new)
-        if !isLookedAt || old.bytes != new.bytes { new.hasVersions = true }
+        if old.hasVersions { moveVersions(old, to: new) } else { new.originalBytes = nil }
+        if !isLookedAt || old.bytes != new.bytes { keepVersion(of: old, for: new) }
         var link: String?
         for row in old.names {
             if staying.contains(row.id) {

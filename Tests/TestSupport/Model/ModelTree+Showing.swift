@@ -54,12 +54,13 @@ extension ModelTree {
         case .fifo: return "fifo, \(node.names.count) names"
         case .file:
             let photo = (node.original ?? node).photo
+            let versioned = node.hasVersions ? node : node.original ?? node
             let captured = photo.map { "\($0.day) 12:30:00, \($0.isPinned ? "moved" : "DateTimeOriginal")" }
             return ShownLine.file(
                 bytes: node.bytes, links: node.names.count, mode: node.mode, modified: node.modified,
                 first: first,
                 captured: captured ?? "plain",
-                hasVersions: node.hasVersions || node.original?.hasVersions ?? false,
+                original: versioned.hasVersions ? versioned.originalBytes ?? [] : nil,
                 attributes: node.attributes)
         }
     }
@@ -74,15 +75,22 @@ enum ShownLine {
         "directory of \(links) links, mode \(String(mode, radix: 8))\(text(attributes))"
     }
 
+    /// - Parameter original: the bytes of its original version; none if only that is missing; nil without versions.
     static func file(
         bytes: [UInt8], links: Int, mode: UInt32, modified: Int64?, first: String, captured: String,
-        hasVersions: Bool, attributes: [String: [UInt8]]
+        original: [UInt8]?, attributes: [String: [UInt8]]
     ) -> String {
+        let versions =
+            switch original {
+            case nil: "no versions"
+            case []?: "versions without an original"
+            case let bytes?: "original of \(bytes.count) bytes (\(String(modelSum(bytes), radix: 16)))"
+            }
         let time = modified.map(String.init) ?? "when written"
         return
             "file of \(bytes.count) bytes (\(String(modelSum(bytes), radix: 16))), \(links) links, same as \(first), "
             + "mode \(String(mode, radix: 8)), changed \(time), taken \(captured), "
-            + "\(hasVersions ? "with" : "no") versions\(text(attributes))"
+            + "\(versions)\(text(attributes))"
     }
 
     private static func text(_ attributes: [String: [UInt8]]) -> String {

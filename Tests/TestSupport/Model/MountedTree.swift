@@ -157,12 +157,13 @@ struct MountedTree: Sendable {
             let bytes = contents(path)
             let isWhole = bytes.map { $0.count == Int(status.st_size) } ?? false
             let name = path.split(separator: "/").last ?? ""
+            let versions = String(path.dropLast(name.utf8.count)) + ".versions/" + name
             return ShownLine.file(
                 bytes: path.hasSuffix(".trashinfo") ? Self.withoutDate(bytes ?? []) : bytes ?? [],
                 links: Int(status.st_nlink), mode: mode,
                 modified: seconds < ShownLine.settableSecondsMax ? seconds : nil, first: first,
                 captured: captured ?? "plain",
-                hasVersions: exists(path.dropLast(name.utf8.count) + ".versions/" + name),
+                original: exists(versions) ? contents(versions + "/original") ?? [] : nil,
                 attributes: attributes(path))
                 + (isWhole ? "" : ", of which it says that it had \(status.st_size) bytes")
         }
