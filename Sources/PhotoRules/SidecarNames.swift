@@ -15,11 +15,15 @@ package func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
     return names
 }
 
-/// The name of a sidecar next to `shown`, if next to `name` it is called `sidecar`.
-package func sidecarName(_ sidecar: [UInt8], of name: [UInt8], for shown: [UInt8]) -> [UInt8] {
-    if shown == name { return sidecar }
-    if sidecar.starts(with: name) { return shown + sidecar.dropFirst(name.count) }
-    return stemOf(shown) + sidecar.dropFirst(stemOf(name).count)
+/// The name of a sidecar, or of another file with the photo's stem, next to `shown`, if next to `name` it is called
+/// `companion`. Other names stay.
+package func companionName(_ companion: [UInt8], of name: [UInt8], for shown: [UInt8]) -> [UInt8] {
+    for (old, new) in [(name, shown), (stemOf(name), stemOf(shown))] {
+        if companion.count > old.count, companion.starts(with: old + [dot]) {
+            return new + companion.dropFirst(old.count)
+        }
+    }
+    return companion
 }
 
 package func sidecarStem(_ name: [UInt8]) -> [UInt8]? {

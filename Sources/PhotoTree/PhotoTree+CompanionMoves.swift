@@ -22,6 +22,9 @@ package struct CompanionMove {
     package var directory: UInt64
     package var name: [UInt8]
     package var target: Target
+    /// The inode of the photo that was moved, and its name in the day that it left.
+    var photo: UInt64
+    var photoName: [UInt8]
     /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
     var mover: Int32
     /// Whether that thread has looked it up since.
@@ -101,7 +104,7 @@ extension PhotoTree {
         companionMoves[photo.ino] = nil
         guard directory.row.day != day else { return }
         for other in try companions(of: photo, name, in: directory, captured: captured) {
-            note(other.row, .day(day))
+            note(other.row, .day(day), of: photo, name)
         }
     }
 
@@ -113,7 +116,7 @@ extension PhotoTree {
         guard directory.isDay, photo.isTrashed else { return }
         let captured = try self.photo(photo).captured
         for other in try companions(of: photo, name, in: directory, captured: captured)
-        where other.photo != nil { note(other.row, .trash(caller)) }
+        where other.photo != nil { note(other.row, .trash(caller), of: photo, name) }
     }
 
     /// Notes the companions of a photo that is restored from a directory of the trash: those in the same
@@ -139,13 +142,13 @@ extension PhotoTree {
                     guard otherPhoto.day == own.day,
                         isCompanion(name, otherPhoto, of: kept.name, own, captured: own.captured)
                     else { continue }
-                    note(row, .restored(day: day == own.day ? nil : day))
+                    note(row, .restored(day: day == own.day ? nil : day), of: photo, kept.name)
                 }
             }
         }
         for mate in try groupMates(of: own, in: directory.ino)
         where mate.inode.isTrashed && mate.photo?.day == own.day {
-            note(mate.row, .restored(day: day == own.day ? nil : day))
+            note(mate.row, .restored(day: day == own.day ? nil : day), of: photo, kept.name)
         }
     }
 
@@ -158,9 +161,37 @@ extension PhotoTree {
         }
     }
 
-    private func note(_ row: DentryRow, _ target: CompanionMove.Target) {
+    private func note(
+        _ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8]
+    ) {
         companionMoves[row.ino] = CompanionMove(
-            directory: row.parent, name: row.name, target: target, mover: callerThread)
+            directory: row.parent, name: row.name, target: target, photo: photo.ino, photoName: name,
+            mover: callerThread)
+    }
+
+    /// A companion's name in the day to which its photo was moved: after the photo's name there, which is another one
+    /// if the photo was numbered, or renamed too.
+    private func name(of move: CompanionMove, in day: Inode) throws(FileError) -> [UInt8] {
+        guard let photo = try existing(move.photo), let own = try moment(of: photo),
+            own.directory.ino == day.ino
+        else { return move.name }
+        let name = companionName(move.name, of: move.photoName, for: own.row.name)
+        return name.count <= nameBytesMax ? name : move.name
+    }
+
+    /// A rename of a companion after its photo, to the same day and without another name, with the name that the
+    /// companion then has there. It replaces nothing under a name that the caller did not give.
+    func renameBesidePhoto(_ request: RenameRequest) throws(FileError) -> RenameRequest {
+        guard request.name == request.newName, request.from.isDay, request.to.isDay,
+            let move = companionMoves[request.source.ino], move.directory == request.from.ino,
+            move.day == request.to.row.day
+        else { return request }
+        let name = try name(of: move, in: request.to)
+        guard name != request.newName else { return request }
+        var request = request
+        request.newName = try freeName(request.to, name)
+        request.target = nil
+        return request
     }
 
     /// Whether a lookup of a name must be answered as if all pending moves had been applied.
@@ -197,7 +228,7 @@ extension PhotoTree {
             else { continue }
             let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
             switch move.target {
-            case .day(let day): try follow(inode, row, from: directory, to: day, now: now)
+            case .day(let day): try follow(move, inode, row, from: directory, to: day, now: now)
             case .trash(let caller):
                 guard directory.isDay, inode.isPhoto, !inode.isTrashed else { continue }
                 guard let info = infos[ino] else {
@@ -223,18 +254,20 @@ extension PhotoTree {
     }
 
     private func follow(
-        _ inode: Inode, _ row: DentryRow, from directory: Inode, to number: Int64, now: Timestamp
+        _ move: CompanionMove, _ inode: Inode, _ row: DentryRow, from directory: Inode, to number: Int64,
+        now: Timestamp
     ) throws(FileError) {
+        let day = try dayDirectory(number, now: now)
+        let name = try name(of: move, in: day)
         if inode.isPhoto {
             var photo = try photo(inode)
             photo.pin(to: number)
             try storePhoto(inode, photo)
-            try moveMoment(inode, to: number, now: now)
+            try moveMoment(inode, to: number, named: name, now: now)
         } else {
-            let day = try dayDirectory(number, now: now)
-            let name = try freeName(day, row.name)
+            let free = try freeName(day, name)
             try withdraw(row, in: directory, inode, now: now)
-            try addEntry(day, name, inode, now: now)
+            try addEntry(day, free, inode, now: now)
         }
     }
 

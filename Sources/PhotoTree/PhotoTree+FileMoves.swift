@@ -14,6 +14,7 @@ extension PhotoTree {
         _ request: RenameRequest, _ effect: RenameEffect, maySave: Bool = true, _ space: Space
     ) throws(FileError) {
         guard let move = fileMove(effect, of: request.movedFile) else { throw .notPermitted }
+        let request = try renameBesidePhoto(request)
         let isSaved = maySave && move.maySave ? try save(request, space) : false
         if !isSaved {
             if let effect = move.then {

@@ -147,7 +147,7 @@ extension PhotoTree {
         try addEntry(directory, shown, photo, isMember: !directory.isDay, now: now)
         addLink(to: photo, now: now)
         return try sidecars.map { sidecar throws(FileError) -> UInt64? in
-            let beside = sidecarName(sidecar.file.name, of: name, for: shown)
+            let beside = companionName(sidecar.file.name, of: name, for: shown)
             guard beside.count <= nameBytesMax else { return nil }
             if let found = try sql(tables.dentry(directory.ino, beside)) { return found.ino }
             return try enter(sidecar.file, as: beside, in: directory, space, now: now)
@@ -172,7 +172,7 @@ extension PhotoTree {
         _ sidecars: [SidecarArrival], of name: [UInt8], for candidate: [UInt8], in directory: Inode
     ) throws(FileError) -> Bool {
         for sidecar in sidecars {
-            let beside = sidecarName(sidecar.file.name, of: name, for: candidate)
+            let beside = companionName(sidecar.file.name, of: name, for: candidate)
             guard beside.count <= nameBytesMax,
                 let found = try sql(tables.dentry(directory.ino, beside)), found.ino != sidecar.equal
             else { continue }
@@ -188,7 +188,7 @@ extension PhotoTree {
         of photo: UInt64, beside sidecar: [UInt8], named name: [UInt8]
     ) throws(FileError) -> [(directory: Inode, name: [UInt8], found: UInt64?)] {
         try sql(tables.dentries(of: photo)).map { row throws(FileError) in
-            let beside = sidecarName(sidecar, of: name, for: row.name)
+            let beside = companionName(sidecar, of: name, for: row.name)
             return (try inode(row.parent), beside, try sql(tables.dentry(row.parent, beside))?.ino)
         }
     }

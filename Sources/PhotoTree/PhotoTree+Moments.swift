@@ -33,11 +33,13 @@ extension PhotoTree {
         kernelNames.noteChange(of: inode.ino)
     }
 
-    /// Moves a photo to another day.
-    func moveMoment(_ inode: Inode, to day: Int64, now: Timestamp) throws(FileError) {
+    /// Moves a photo to another day, under the given name or its present one, numbered if that is taken.
+    func moveMoment(
+        _ inode: Inode, to day: Int64, named given: [UInt8]? = nil, now: Timestamp
+    ) throws(FileError) {
         guard let moment = try moment(of: inode), moment.directory.row.day != day else { return }
         let directory = try dayDirectory(day, now: now)
-        let name = try freeName(directory, moment.row.name)
+        let name = try freeName(directory, given ?? moment.row.name)
         try withdraw(moment.row, in: moment.directory, inode, now: now)
         try addEntry(directory, name, inode, now: now)
         inode.row.changed = now

@@ -65,6 +65,33 @@ import Testing
         #expect(try fixture.ls("moments/2020-01-01") == ["IMG_2.cr2", "IMG_2.cr2.xmp"])
     }
 
+    @Test(arguments: [false, true])
+    func `companions are called after a photo whose name is taken in its new day`(isMovedToo: Bool) throws {
+        let there = jpeg("2020-01-01", more: 7)
+        try fixture.put("moments/2020-01-01/IMG_1.jpg", there)
+        for (place, text) in [("2024-05-01", "old"), ("2020-01-01", "new")] {
+            try fixture.put("moments/\(place)/IMG_1.jpg.xmp", Array("<\(text)/>".utf8))
+        }
+        try fixture.put("moments/2024-05-01/IMG_1.xmp", Array("<third/>".utf8))
+        let names = ["IMG_1.jpg", "IMG_1.cr2", "IMG_1.jpg.xmp", "IMG_1.xmp"]
+        for name in isMovedToo ? names : ["IMG_1.jpg"] {
+            try fixture.mv("moments/2024-05-01/" + name, "moments/2020-01-01/" + name)
+        }
+        let numbered = ["IMG_1 (2).cr2", "IMG_1 (2).jpg", "IMG_1 (2).jpg.xmp", "IMG_1 (2).xmp"]
+        #expect(try fixture.ls("moments/2020-01-01") == numbered + ["IMG_1.jpg", "IMG_1.jpg.xmp"])
+        #expect(try fixture.get("moments/2020-01-01/IMG_1 (2).jpg.xmp") == Array("<old/>".utf8))
+        #expect(try fixture.get("moments/2020-01-01/IMG_1.jpg.xmp") == Array("<new/>".utf8))
+        #expect(try fixture.get("moments/2020-01-01/IMG_1.jpg") == there)
+        // They are companions still.
+        try fixture.mv("moments/2020-01-01/IMG_1 (2).jpg", "moments/2020-02-02/Beach.jpg")
+        #expect(
+            try fixture.ls("moments/2020-02-02")
+                == ["Beach.cr2", "Beach.jpg", "Beach.jpg.xmp", "Beach.xmp"])
+        #expect(try fixture.ls("moments/2020-01-01") == ["IMG_1.jpg", "IMG_1.jpg.xmp"])
+        try fixture.remount()
+        #expect(try fixture.ls("albums").contains("IMG_1.cr2"))
+    }
+
     // MARK: The trash
 
     private let trash = ".Trash-0/files"
