@@ -80,7 +80,7 @@ extension PhotoTree {
     }
 
     /// Makes a file's name its moment, in the day that its directory has become. Its other names in days go, but for
-    /// backup names next to this one.
+    /// backup names next to its own.
     private func restoreIntoDay(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp)
         throws(FileError)
     {
@@ -93,8 +93,9 @@ extension PhotoTree {
         }
         guard inode.isPhoto else { return }
         if inode.isTrashed { try restore(inode, now: now) }
+        let isOwn = backupOriginal(row.name) == nil
         for (directory, other) in try moments(of: inode) where other.id != row.id {
-            if directory.ino == day.ino, backupOriginal(other.name) != nil { continue }
+            if isOwn, directory.ino == day.ino, backupOriginal(other.name) != nil { continue }
             try withdraw(other, in: directory, inode, now: now)
             try removeLink(to: inode, now: now)
         }

@@ -19,6 +19,25 @@ public func largeJPEG(_ day: String? = "2024-05-01", more: Int = 0, size: Int) -
     return picture + noise(size - picture.count, seed: more + 1)
 }
 
+/// A JPEG with Apple's maker note: the identifier of a Live Photo (tag 17), or of a burst (11).
+public func appleJPEG(_ day: String, tag: UInt8, _ identifier: String, more: Int) -> [UInt8] {
+    let text: [UInt8] = Array(identifier.utf8) + [0]
+    var note: [UInt8] = Array("Apple iOS\0".utf8)
+    note += [0, 1, 0x4D, 0x4D, 0, 1, 0, tag, 0, 2, 0, 0, 0, UInt8(text.count), 0, 0, 0, 32, 0, 0, 0, 0]
+    note += text
+    // One directory, of the EXIF one; in that the date and the note.
+    var block: [UInt8] = Array("MM\0*".utf8)
+    block += [0, 0, 0, 8, 0, 1, 0x87, 0x69, 0, 4, 0, 0, 0, 1, 0, 0, 0, 26, 0, 0, 0, 0]
+    block += [0, 2, 0x90, 0x03, 0, 2, 0, 0, 0, 20, 0, 0, 0, 56]
+    block += [0x92, 0x7C, 0, 7, 0, 0, 0, UInt8(note.count), 0, 0, 0, 76, 0, 0, 0, 0]
+    block += Array("\(String(day.map { $0 == "-" ? ":" : $0 })) 12:30:00\0".utf8)
+    block += note
+    let body = Array("Exif\0\0".utf8) + block
+    var bytes = jpeg(nil, more: more)
+    bytes.insert(contentsOf: [0xFF, 0xE1, 0, UInt8(body.count + 2)] + body, at: 2)
+    return bytes
+}
+
 /// A TIFF of no pixels, as raw files are: taken at 12:30, or at another time, on that day; `more` makes it another.
 public func raw(_ day: String, _ time: String = "12:30:00", more: Int = 0) -> [UInt8] {
     exifBlock("\(day.replacingOccurrences(of: "-", with: ":")) \(time)") + Array("raw \(more)".utf8)

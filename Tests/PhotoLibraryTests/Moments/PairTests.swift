@@ -172,25 +172,6 @@ import Testing
 
     // MARK: Identifiers
 
-    /// A JPEG with Apple's maker note: the identifier of a Live Photo (tag 17), or of a burst (11).
-    private func apple(_ day: String, tag: UInt8, _ identifier: String, more: Int) -> [UInt8] {
-        let text: [UInt8] = Array(identifier.utf8) + [0]
-        var note: [UInt8] = Array("Apple iOS\0".utf8)
-        note += [0, 1, 0x4D, 0x4D, 0, 1, 0, tag, 0, 2, 0, 0, 0, UInt8(text.count), 0, 0, 0, 32, 0, 0, 0, 0]
-        note += text
-        // One directory, of the EXIF one; in that the date and the note.
-        var block: [UInt8] = Array("MM\0*".utf8)
-        block += [0, 0, 0, 8, 0, 1, 0x87, 0x69, 0, 4, 0, 0, 0, 1, 0, 0, 0, 26, 0, 0, 0, 0]
-        block += [0, 2, 0x90, 0x03, 0, 2, 0, 0, 0, 20, 0, 0, 0, 56]
-        block += [0x92, 0x7C, 0, 7, 0, 0, 0, UInt8(note.count), 0, 0, 0, 76, 0, 0, 0, 0]
-        block += Array("\(String(day.map { $0 == "-" ? ":" : $0 })) 12:30:00\0".utf8)
-        block += note
-        let body = Array("Exif\0\0".utf8) + block
-        var bytes = jpeg(nil, more: more)
-        bytes.insert(contentsOf: [0xFF, 0xE1, 0, UInt8(body.count + 2)] + body, at: 2)
-        return bytes
-    }
-
     private func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
         let count = UInt32(body.count + 8)
         return (0..<4).map { UInt8(truncatingIfNeeded: count >> (24 - 8 * $0)) } + Array(type.utf8)
@@ -219,7 +200,7 @@ import Testing
     /// A day with a Live Photo whose halves have different names, and a pair of one stem that is none.
     private func live(trashDays: Int = 30) throws -> Fixture {
         let fixture = try Fixture(trashDays: trashDays)
-        try fixture.put("albums/IMG_1.jpg", apple("2024-05-01", tag: 17, "AAAA-1", more: 1))
+        try fixture.put("albums/IMG_1.jpg", appleJPEG("2024-05-01", tag: 17, "AAAA-1", more: 1))
         try fixture.put("albums/clip.mov", movie("2024-05-01", "AAAA-1"))
         try fixture.put("albums/IMG_1.mov", movie("2024-05-01", "BBBB-2", more: 1))
         for day in ["2020-01-01", "2020-02-02"] { try fixture.mkdir("moments/" + day) }
@@ -242,7 +223,7 @@ import Testing
 
     @Test func `a video without an identifier goes by its stem`() throws {
         let fixture = try Fixture()
-        try fixture.put("albums/IMG_1.jpg", apple("2024-05-01", tag: 17, "AAAA-1", more: 1))
+        try fixture.put("albums/IMG_1.jpg", appleJPEG("2024-05-01", tag: 17, "AAAA-1", more: 1))
         try fixture.put("albums/IMG_1.mov", movie("2024-05-01", nil))
         try fixture.mkdir("moments/2020-01-01")
         try fixture.mv("moments/2024-05-01/IMG_1.mov", "moments/2020-01-01/IMG_1.mov")
@@ -286,14 +267,14 @@ import Testing
         let fixture = try Fixture(trashDays: 30)
         for number in 0..<30 {
             // At one second each: the last ones are not of the first one's time.
-            try fixture.put("albums/B\(number).jpg", apple("2024-05-01", tag: 11, "C0FFEE", more: number))
+            try fixture.put("albums/B\(number).jpg", appleJPEG("2024-05-01", tag: 11, "C0FFEE", more: number))
         }
         let google = Array("<x xmp:CreateDate='2024-05-01' GCamera:BurstID='C0FFEE' />".utf8)
         let packet = Array("http://ns.adobe.com/xap/1.0/\0".utf8) + google
         var pixel = jpeg(nil, more: 77)
         pixel.insert(contentsOf: [0xFF, 0xE1, 0, UInt8(packet.count + 2)] + packet, at: 2)
         try fixture.put("albums/pixel.jpg", pixel)
-        try fixture.put("albums/other.jpg", apple("2024-05-01", tag: 11, "DECAF", more: 99))
+        try fixture.put("albums/other.jpg", appleJPEG("2024-05-01", tag: 11, "DECAF", more: 99))
         try fixture.mkdir("moments/2020-01-01")
         try fixture.mv("moments/2024-05-01/B7.jpg", "moments/2020-01-01/B7.jpg")
         #expect(try fixture.ls("moments/2020-01-01").count == 31)
@@ -308,7 +289,7 @@ import Testing
     @Test func `an edit of one photo re-dates its whole burst`() throws {
         let fixture = try Fixture()
         for number in 0..<5 {
-            try fixture.put("albums/B\(number).jpg", apple("2024-05-01", tag: 11, "C0FFEE", more: number))
+            try fixture.put("albums/B\(number).jpg", appleJPEG("2024-05-01", tag: 11, "C0FFEE", more: number))
         }
         try fixture.put("albums/B3.jpg", jpeg("2019-01-01", more: 5))
         #expect(try fixture.ls("moments/2019-01-01") == (0..<5).map { "B\($0).jpg" })
@@ -317,7 +298,7 @@ import Testing
     @Test func `a program that moves a whole burst finds each photo where it was`() throws {
         let fixture = try Fixture(trashDays: 30)
         for number in 0..<5 {
-            try fixture.put("albums/B\(number).jpg", apple("2024-05-01", tag: 11, "C0FFEE", more: number))
+            try fixture.put("albums/B\(number).jpg", appleJPEG("2024-05-01", tag: 11, "C0FFEE", more: number))
         }
         try fixture.mkdir("moments/2020-01-01")
         for number in 0..<5 {

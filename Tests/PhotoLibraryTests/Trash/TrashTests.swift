@@ -280,6 +280,17 @@ extension Fixture {
                 == ["2020-01-01/x.jpg", "2020-01-01/x.jpg~", "albums/B/y.jpg", files + "/x.jpg"])
     }
 
+    @Test func `an album that has only backup names of a photo becomes a day with one of them`() throws {
+        let fixture = try Fixture.withAlbums()
+        try fixture.mv("albums/A/x.jpg", "albums/A/x.jpg~")
+        try fixture.ln("albums/A/x.jpg~", "albums/A/x.jpg_original")
+        try fixture.makeTrash()
+        try fixture.mv("albums/A", files + "/A")
+        try fixture.mv(files + "/A", "moments/2020-01-01")
+        #expect(try fixture.ls("moments/2020-01-01") == ["x.jpg~"])
+        try fixture.remount()
+    }
+
     @Test func `restoring elsewhere pins and gives way where names are taken`() throws {
         let fixture = try Fixture.withAlbums()
         try fixture.rm("moments/2024-05-01/x.jpg")

@@ -184,7 +184,8 @@ extension ModelTree {
         guard node.isPhoto else { return }
         if node.trashed != nil { restore(node) }
         for other in node.names where other.directory.day != nil && other.id != row.id {
-            if other.directory.day == day && isModelBackup(other.name) { continue }
+            let isBeside = other.directory.day == day && isModelBackup(other.name)
+            if isBeside && !isModelBackup(row.name) { continue }
             drop(other, of: node)
         }
         pin(node, to: day)
