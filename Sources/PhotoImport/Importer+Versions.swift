@@ -8,25 +8,25 @@ import PhotoTree
 import VaultCatalogue
 
 extension Importer {
-    /// The name in an export of the directory with the versions of a day's photos.
+    /// The name in an export of the directory with the versions of the files beside it.
     public static var versionsDirectory: Name { Name(versionsName) }
 
-    /// Adds a version to a photo, as an export has it, unless the photo has one of that name.
+    /// Adds a version to a file, as an export has it, unless the file has one of that name.
     ///
-    /// - Returns: false if the file could not be read, or changed meanwhile.
+    /// - Returns: the inode of the version; nil if the file could not be read, or changed meanwhile.
     public func add(
         version file: ImportFile<some ImportSource>, of ino: UInt64, proceed: (UInt64) -> Bool = { _ in true }
-    ) throws(FileError) -> Bool {
+    ) throws(FileError) -> UInt64? {
         let stored = storedVersion(file.name.bytes, modified: file.details.modified)
-        let isKnown = try session.locked { tree throws(FileError) in
-            guard let directory = try tree.versionsDirectory(of: ino) else { return false }
-            return try tree.has(directory, stored.name)
+        let known = try session.locked { tree throws(FileError) -> UInt64? in
+            guard let directory = try tree.versionsDirectory(of: ino) else { return nil }
+            return try tree.find(directory, stored.name)?.inode.ino
         }
-        if isKnown { return true }
-        guard let sealed = try seal(file.source, proceed) else { return false }
+        if let known { return known }
+        guard let sealed = try seal(file.source, proceed) else { return nil }
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: stored.name, details: file.details, sealed: sealed)
-        try session.changing { tree throws(FileError) in
+        return try session.changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             guard photo.isRegular, photo.row.nlink > 0 else { throw .noEntry }
             let now = Timestamp.now()
@@ -38,7 +38,7 @@ extension Importer {
                 tree.orphanIfNameless(made, now: now)
                 throw error
             }
+            return made.ino
         }
-        return true
     }
 }

@@ -224,6 +224,9 @@ public struct Importer {
         try session.locked { tree throws(FileError) in try tree.lies(try tree.inode(ino), in: directory) }
     }
 
+    /// At most this many numbered names are looked through for what an earlier run added.
+    private static let numbersMax = 1000
+
     /// Adds another name of a file to an album, numbered if another file has that name. A photo's name is a membership.
     /// Returns false if the file already has the name.
     public func addName(_ name: Name, of ino: UInt64, in album: UInt64) throws(FileError) -> Bool {
@@ -232,13 +235,36 @@ public struct Importer {
             let file = try tree.inode(ino)
             let directory = try tree.directory(album)
             guard file.row.nlink > 0, directory.area == .album else { throw .noEntry }
-            if try sql(tree.tables.dentry(album, name.bytes))?.ino == ino { return false }
+            // As an earlier run may have numbered it.
+            var (candidate, number) = (name.bytes, 2)
+            while let found = try sql(tree.tables.dentry(album, candidate)), number < Self.numbersMax {
+                if found.ino == ino { return false }
+                (candidate, number) = (numberedName(name.bytes, number), number + 1)
+            }
             let now = Timestamp.now()
             let free = try tree.freeName(directory, name.bytes)
             try tree.addEntry(directory, free, file, isMember: file.isPhoto, now: now)
             tree.addLink(to: file, now: now)
             return true
         }
+    }
+
+    /// The file of a directory with that name, or that numbered as an earlier run had to, and the bytes of `source`;
+    /// nil if there is none.
+    public func equalFile(
+        named name: Name, in directory: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool
+    ) throws(FileError) -> UInt64? {
+        var (candidate, number) = (name.bytes, 2)
+        while number < Self.numbersMax, !isCancelled() {
+            let found = try session.locked { tree throws(FileError) -> (ino: UInt64, isRegular: Bool)? in
+                guard let row = try sql(tree.tables.dentry(directory, candidate)) else { return nil }
+                return (row.ino, try tree.inode(row.ino).isRegular)
+            }
+            guard let found else { return nil }
+            if found.isRegular, try library.holds(found.ino, source, unless: isCancelled) { return found.ino }
+            (candidate, number) = (numberedName(name.bytes, number), number + 1)
+        }
+        return nil
     }
 
     /// Adds a copy of a photo to an album: a file of its own that shares the photo's content.

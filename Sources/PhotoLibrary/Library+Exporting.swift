@@ -3,6 +3,7 @@ import FileTree
 import Glibc
 import PhotoSession
 import PhotoTree
+import VaultStore
 
 /// Walking the tree without a mount.
 extension Library {
@@ -17,6 +18,9 @@ extension Library {
         }
         return found
     }
+
+    /// A mark of the space for an unfinished export; see `UnlockedSpace.mark`.
+    public func exportMark(_ salt: [UInt8]) -> [UInt8] { unlocked?.mark(salt) ?? [] }
 
     /// Whether a file is a photo.
     public func isPhoto(_ ino: UInt64) throws(FileError) -> Bool {

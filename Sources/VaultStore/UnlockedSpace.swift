@@ -138,6 +138,19 @@ public final class UnlockedSpace: Sendable {
         return ClaimKeeper(slot, host: host, key: keys.claim, bootHash: bootHash)
     }
 
+    /// A mark of this space for a file outside the vault, 32 bytes. Without the space's password it looks random.
+    ///
+    /// - Parameter salt: random bytes, stored with the mark: the same for the same mark.
+    public func mark(_ salt: [UInt8]) -> [UInt8] {
+        var mark = [UInt8](repeating: 0, count: 32)
+        salt.withUnsafeBytes { salt in
+            mark.withUnsafeMutableBytes {
+                hash([salt], key: deriveKey(key, purpose: "obscura 1 export"), into: $0)
+            }
+        }
+        return mark
+    }
+
     /// Destroys the space's key, in both copies of the header. The contents can then be opened only with an older copy
     /// of the header. The space must not be open.
     public func destroy() throws(VaultError) {

@@ -80,7 +80,9 @@ public final class HeaderRestoration {
         do throws(VaultError) {
             let own = try Header.read(vault.header, calls: vault.calls, mayRepair: false)
             guard own.clearBytes == header.clearBytes else {
-                throw .foreignHeader("it belongs to another vault")
+                throw .foreignHeader(
+                    "it belongs to another vault than the header in place: if that one was put there by mistake, "
+                        + "move obscura.vault out of the vault and restore again")
             }
             return own.bytes == header.bytes ? .same : .other
         } catch {

@@ -37,6 +37,12 @@ func parseArguments(_ words: [String]) throws(Failure) -> Invocation {
     }
     if first == "--help" { return .help(nil) }
     if first == "--version" { return .version }
+    if first == "help" {
+        guard words.count > 1, !Command.isFirstOfTwoWords(words[1]) || words.count > 2 else {
+            return .help(nil)
+        }
+        return .help(try parseCommand(Array(words.dropFirst())).0)
+    }
     if Command.isFirstOfTwoWords(first), words.dropFirst().first == "--help" { return .help(nil) }
     if first.hasPrefix("-") {
         let nearest = nearestWord(to: first, among: ["--help", "--version"]) ?? "--help"

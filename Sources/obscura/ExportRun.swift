@@ -147,9 +147,7 @@ final class ExportRun {
     }
 
     private func allEntries(of ino: UInt64) throws(FileError) -> [DirectoryEntry] {
-        let entries = try library.entries(of: ino)
-        guard hasVersions, let versions = try library.versionsToExport(of: ino) else { return entries }
-        return entries + [versions]
+        hasVersions ? try library.entriesWithVersions(of: ino) : try library.entries(of: ino)
     }
 
     /// Runs `body`, and reports its error. Throws if the disk is full.

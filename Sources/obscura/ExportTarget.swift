@@ -2,12 +2,15 @@ import CShims
 import FileRequests
 import Glibc
 import LinuxIO
+import ReceiveProtocol
+import VaultCrypto
 
 /// The directory of an export.
 ///
 /// As long as the export is not complete, it holds a marker. Only with it does a later export go on in a directory that
-/// is not empty. The marker says nothing of the vault. All other files here are written under a temporary name, synced
-/// and renamed: a file under its own name is whole, also after a power cut.
+/// is not empty, and only one of the same space; without the space's password the marker tells nothing. All other files
+/// here are written under a temporary name, synced and renamed: a file under its own name is whole, also after a power
+/// cut.
 final class ExportTarget {
     /// The name of the marker. Nothing at the top of a library can have this name, or that of a temporary file.
     static let markerName: Name = ".obscura-export-unfinished"
@@ -16,6 +19,8 @@ final class ExportTarget {
     private static let formerTemporary: Name = ".obscura-export"
     private static let markerText =
         "An export into this directory is not complete: run obscura export again.\n"
+    private static let saltBytes = 16
+    private static let markBytes = 32
 
     /// The directory's path.
     let root: HostPath
@@ -24,6 +29,11 @@ final class ExportTarget {
     /// Of the directory, and of the marker, which is locked.
     private let directory: Int32
     private let marker: Int32
+
+    /// Whether a directory has the marker.
+    static func isMarked(_ root: HostPath) -> Bool {
+        (try? root.appending(markerName).status())?.isRegular == true
+    }
 
     /// Whether an export may go on at a path: false if nothing is there. Throws if something else is there, with which
     /// the export must not mix.
@@ -34,16 +44,16 @@ final class ExportTarget {
             throw Failure(directory, "looking into it", error)
         }
         if names.isEmpty { return false }
-        if names.contains(markerName), (try? root.appending(markerName).status())?.isRegular == true {
-            return true
-        }
+        if names.contains(markerName), isMarked(root) { return true }
         throw Failure(.failed, directory, "the directory is not empty: name a new or an empty one")
     }
 
     /// Makes the directory if it is missing, and the marker, and locks it.
     ///
-    /// - Parameter name: as the user named it.
-    init(_ root: HostPath, named name: String) throws(Failure) {
+    /// - Parameters:
+    ///   - name: as the user named it.
+    ///   - mark: the mark of the space for a salt.
+    init(_ root: HostPath, named name: String, mark: ([UInt8]) -> [UInt8]) throws(Failure) {
         self.root = root
         let isMade = root.withCString { mkdir($0, 0o700) } == 0
         if !isMade, errno != EEXIST { throw Failure(name, "making the directory", .last) }
@@ -63,7 +73,14 @@ final class ExportTarget {
         if flock(marker, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
             throw Failure(.inUse, name, "another export into it is running: wait for its end")
         }
-        if isResumed { removeTemporaries() } else { try mark(name) }
+        if isResumed {
+            try compareMark(name, mark)
+            removeTemporaries()
+        } else {
+            var salt = [UInt8](repeating: 0, count: Self.saltBytes)
+            salt.withUnsafeMutableBytes { fillRandom($0) }
+            try writeMarker(name, hexText(salt + mark(salt)))
+        }
     }
 
     deinit {
@@ -71,10 +88,23 @@ final class ExportTarget {
         close(directory)
     }
 
+    /// Two spaces in one directory would look like one complete library.
+    private func compareMark(_ name: String, _ mark: ([UInt8]) -> [UInt8]) throws(Failure) {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = max(0, pread(marker, &bytes, bytes.count, 0))
+        // A power cut may have left a marker without a text, and then nothing beside it.
+        let lines = bytes[..<count].split(separator: UInt8(ascii: "\n"))
+        guard lines.count > 1, let found = hexBytes(lines[1], count: Self.saltBytes + Self.markBytes),
+            mark(Array(found.prefix(Self.saltBytes))) != Array(found.dropFirst(Self.saltBytes))
+        else { return }
+        throw Failure(
+            .failed, name, "an export of another space was interrupted here: name another directory")
+    }
+
     /// The marker must be there before any file is.
-    private func mark(_ name: String) throws(Failure) {
+    private func writeMarker(_ name: String, _ mark: String) throws(Failure) {
         do throws(Errno) {
-            let text = Array(Self.markerText.utf8)
+            let text = Array((Self.markerText + mark + "\n").utf8)
             guard write(marker, text, text.count) == text.count else { throw .last }
             guard fsync(marker) == 0 else { throw .last }
             // Some hosts cannot sync a directory.

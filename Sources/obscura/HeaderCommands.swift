@@ -36,6 +36,11 @@ func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
     say(
         "\(vault): the header of \(path) is restored: the passwords of its time open again, those set since do not"
     )
+    if restoration.present == .none {
+        say(
+            "\(vault): whether it is the header of this vault shows when a password opens a space: if none does, move "
+                + "obscura.vault out of the vault and restore another")
+    }
 }
 
 private func judge(_ image: [UInt8], _ path: String, _ vault: String) throws(Failure) -> HeaderRestoration {

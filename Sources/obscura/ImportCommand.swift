@@ -130,7 +130,8 @@ private func conclude(_ report: ImportReport, _ vault: String) throws(Failure) {
     throw Failure(
         .failed, vault,
         !report.unreadable.isEmpty
-            ? "\(counted(report.unreadable.count, "source")) could not be read: the rest has been imported"
+            ? "\(counted(report.unreadable.count, "source")) could not be imported, "
+                + (report.isDry ? "the rest can be" : "the rest has been")
             : "\(counted(report.unremoved.count, "source")) could not be removed: all has been imported")
 }
 

@@ -23,6 +23,8 @@ struct ImportReport {
     /// Duplicates that the album did not contain yet.
     var joined = 0
     var sidecars = 0
+    /// Sidecars that were left out, because the photo has one of that name with other bytes.
+    var differingSidecars: [HostPath] = []
     /// Files of an exported library that are not photos, and names in its albums.
     var plainFiles = 0
     var links = 0
@@ -69,10 +71,14 @@ struct ImportReport {
                 + (joined > 0 ? ", \(joined) of them \(would)added to the album" : ""))
         line(undated.count, "without a date, under the day of their file's time\(undatedText)")
         line(sidecars, "\(sidecars == 1 ? "sidecar" : "sidecars") \(would)carried along")
+        line(
+            differingSidecars.count,
+            "\(differingSidecars.count == 1 ? "sidecar" : "sidecars") left out, the photo has another: "
+                + differingSidecars.prefix(Self.namesMax).map(\.shown).joined(separator: ", "))
         line(plainFiles, "other \(plainFiles == 1 ? "file" : "files") \(would)restored")
         line(links, "\(links == 1 ? "name" : "names") in albums \(would)restored")
         line(others.count, "left out: no photos")
-        line(unreadable.count, "could not be read")
+        line(unreadable.count, "could not be imported")
         line(removed, "removed from where they were")
         line(unremoved.count, "could not be removed from where they were")
         return lines + (takeout?.lines(isDry: isDry) ?? [])
@@ -85,6 +91,7 @@ struct ImportReport {
             ("photos", .count(added)), ("bytes", .number(addedBytes)),
             ("days", .list(days.sorted().map { .text($0) })), ("duplicates", .count(duplicates)),
             ("duplicates_added_to_album", .count(joined)), ("sidecars", .count(sidecars)),
+            ("differing_sidecars", .list(differingSidecars.map { .path($0.bytes) })),
             ("other_files", .count(plainFiles)), ("album_names", .count(links)),
             ("removed", .count(removed)), ("undated", .list(undated.map { .path($0.bytes) })),
             ("not_photos", .list(others.map { .path($0.bytes) })),

@@ -45,6 +45,10 @@ final class ImportRun: ImportTask {
         report.isDry = settings.isDry
         report.others = sources.others
         for (path, error) in sources.unreadable { report.addUnreadable(path, "\(error)") }
+        for export in sources.exports where ExportTarget.isMarked(export) {
+            report.addUnreadable(
+                export, "this export is not complete: run obscura export again, and import what it adds")
+        }
     }
 
     func run() throws(FileError) {
@@ -127,7 +131,10 @@ final class ImportRun: ImportTask {
             let known = try library.importer.add(
                 sidecar: sidecar.importFile, of: ino, named: item.name, in: album)
             // A sidecar that differs from the one that the photo has stays where it is.
-            guard let known else { continue }
+            guard let known else {
+                report.differingSidecars.append(sidecar.path)
+                continue
+            }
             if known.isNew { report.sidecars += 1 }
             removals?.add(sidecar: sidecar, known.ino)
         }

@@ -19,6 +19,8 @@ final class Reimport {
     private var hasLinks = false
     /// Photos that this run restored, or an earlier one of the same export.
     private var restored: Set<UInt64> = []
+    /// What the files of the present directory have become.
+    private var inodes: [Name: UInt64] = [:]
     /// Photos whose day is checked again at the end.
     private var unsettled: [UInt64: ImportPlace] = [:]
     /// Directories and their former attributes.
@@ -59,6 +61,7 @@ final class Reimport {
     private func restoreDay(_ day: Name, in moments: UInt64) throws(FileError) {
         let directory = root.appending("moments").appending(day)
         guard let place = ImportPlace(day: day) else { return }
+        inodes = [:]
         let found = names(in: directory)
         let all = found.filter { $0 != Importer.versionsDirectory }
         var plain: [SourceFile] = []
@@ -73,25 +76,40 @@ final class Reimport {
         }
         if session.settings.isDry { return }
         // A day of which nothing was restored gets no directory.
-        if !all.isEmpty, plain.isEmpty, try find(nil, in: day) == nil { return }
-        let ino = try makeDirectory(day, in: moments)
-        for source in plain where !wasInterrupted { try restorePlain(source, in: ino) }
-        if all.count < found.count { try restoreVersions(of: day, in: directory) }
-        note(directory, ino)
+        let isThere = try find(nil, in: day) != nil
+        if all.isEmpty || !plain.isEmpty || isThere {
+            let ino = try makeDirectory(day, in: moments)
+            for source in plain where !wasInterrupted { try restorePlain(source, in: ino) }
+            note(directory, ino)
+        }
+        if all.count < found.count { try restoreVersions(in: directory) }
     }
 
-    /// Restores the versions of a day's photos.
-    private func restoreVersions(of day: Name, in directory: HostPath) throws(FileError) {
+    /// Restores the versions of the files of the present directory, also if the space had these files already.
+    private func restoreVersions(in directory: HostPath) throws(FileError) {
         let all = directory.appending(Importer.versionsDirectory)
         for name in names(in: all) where !wasInterrupted {
-            guard let ino = try find(name, in: day), restored.contains(ino) else { continue }
+            guard let ino = inodes[name] else { continue }
             for version in names(in: all.appending(name)).sorted(by: isEarlier) where !wasInterrupted {
                 guard let source = open(all.appending(name).appending(version)) else { continue }
-                let isAdded = try library.importer.add(
+                let added = try library.importer.add(
                     version: source.importFile, of: ino, proceed: session.noteBytes)
-                if !isAdded { session.failToAdd([source]) }
+                if let added { session.removals?.add(source, added) } else { session.failToAdd([source]) }
             }
         }
+    }
+
+    /// Whether `.versions` in an album holds the versions of files beside it, and is no album itself.
+    private func hasVersions(_ album: HostPath, beside names: [Name]) -> Bool {
+        guard names.contains(Importer.versionsDirectory),
+            let files = try? album.appending(Importer.versionsDirectory).list()
+        else { return false }
+        let directory = album.appending(Importer.versionsDirectory)
+        return !files.isEmpty
+            && files.allSatisfy { name in
+                names.contains(name) && (try? album.appending(name).status())?.isRegular == true
+                    && (try? directory.appending(name).status())?.isDirectory == true
+            }
     }
 
     /// The original comes first, then by time.
@@ -173,7 +191,10 @@ final class Reimport {
     // MARK: Albums
 
     private func restoreAlbum(_ path: HostPath, as album: UInt64, isWorking: Bool) throws(FileError) {
-        let all = names(in: path)
+        let found = names(in: path)
+        let hasVersions = hasVersions(path, beside: found)
+        let all = found.filter { !hasVersions || $0 != Importer.versionsDirectory }
+        inodes = [:]
         var photos: [Name: UInt64] = [:]
         for name in all where !wasInterrupted {
             let entry = path.appending(name)
@@ -183,9 +204,11 @@ final class Reimport {
                 continue
             }
             if status.isDirectory {
-                let ino = try makeDirectory(name, in: album)
+                guard let ino = try directory(name, in: album, for: entry) else { continue }
+                let here = inodes
                 try restoreAlbum(
                     entry, as: ino, isWorking: isWorking || ImportRules.isWorkingDirectory(name))
+                inodes = here
             } else if status.isRegular {
                 let isWorking = isWorking || ImportRules.isWorkingFile(name)
                 if let photo = try restoreFile(entry, status, in: album, isWorking: isWorking) {
@@ -196,6 +219,7 @@ final class Reimport {
             }
             try session.removals?.flushIfDue(&session.report, isDirectoryDone: false)
         }
+        if hasVersions { try restoreVersions(in: path) }
         note(path, album)
         try unsettle(photos, among: Set(all))
     }
@@ -216,6 +240,8 @@ final class Reimport {
     ) throws(FileError) -> UInt64? {
         if let ino = known[status.identity] {
             try link(ino, path, in: album)
+            inodes[path.name] = ino
+            if let removals = session.removals, let source = open(path) { removals.add(source, ino) }
             return ino
         }
         guard let source = open(path) else { return nil }
@@ -263,22 +289,15 @@ final class Reimport {
             try link(ino, source.path, in: album)
             return remember(source, ino)
         }
-        if let found = try existing(source.path.name, in: album),
-            try library.holds(found, source, unless: { wasInterrupted })
-        {
-            return remember(source, found)
-        }
+        if let found = try equal(source, in: album) { return remember(source, found) }
         remember(source, try library.importer.addCopy(of: ino, named: source.path.name, details, to: album))
         session.report.links += 1
     }
 
-    private func existing(_ name: Name, in directory: UInt64) throws(FileError) -> UInt64? {
-        do throws(FileError) {
-            let found = try library.lookup(directory, name, caller).attributes
-            return found.isRegular ? found.ino : nil
-        } catch .noEntry {
-            return nil
-        }
+    /// The file of a directory that an earlier run made of this source.
+    private func equal(_ source: SourceFile, in directory: UInt64) throws(FileError) -> UInt64? {
+        try library.importer.equalFile(
+            named: source.path.name, in: directory, source, unless: { wasInterrupted })
     }
 
     /// Adds a file that is not a photo, unless it is there already.
@@ -287,9 +306,7 @@ final class Reimport {
             session.report.addUnreadable(source.path, "\(error)")
             return
         }
-        if let found = try existing(source.path.name, in: directory),
-            try library.holds(found, source, unless: { wasInterrupted })
-        {
+        if let found = try equal(source, in: directory) {
             session.pass(source.byteCount)
             return remember(source, found)
         }
@@ -317,10 +334,29 @@ final class Reimport {
                     album, path.name, mode: UInt32(status.st_mode), rdev: UInt64(status.st_rdev), caller)
             }
         } catch .exists {
+            try compareSpecial(path, status, in: album)
             return
         }
         try setDetails(entry.attributes.ino, FileDetails(status, attributes: []))
+        session.removals?.add(special: path, status)
     }
+
+    /// Names a special file that is not restored, because something else has its name.
+    private func compareSpecial(_ path: HostPath, _ status: stat, in album: UInt64) throws(FileError) {
+        let found = try library.lookup(album, path.name, caller).attributes
+        var isSame = found.mode & UInt32(S_IFMT) == UInt32(status.st_mode) & UInt32(S_IFMT)
+        if isSame, status.isSymbolicLink {
+            isSame = try library.readLink(found.ino) == (try? path.linkTarget())
+        }
+        if isSame {
+            session.removals?.add(special: path, status)
+        } else {
+            session.report.addUnreadable(path, Self.nameIsTaken)
+        }
+    }
+
+    private static let nameIsTaken =
+        "not restored: something else has its name in the space: rename that, then import again"
 
     // MARK: Shared helpers
 
@@ -340,8 +376,17 @@ final class Reimport {
 
     /// Records the inode that a source became, so that the source's other names become names of that inode.
     private func remember(_ source: SourceFile, _ ino: UInt64) {
+        inodes[source.path.name] = ino
         if source.status.st_nlink > 1 { known[source.status.identity] = ino }
         session.removals?.add(source, ino)
+    }
+
+    /// As `makeDirectory`; nil, which the report says, if a file has the name.
+    private func directory(_ name: Name, in parent: UInt64, for path: HostPath) throws(FileError) -> UInt64? {
+        do throws(FileError) { return try makeDirectory(name, in: parent) } catch .notDirectory {
+            session.report.addUnreadable(path, Self.nameIsTaken)
+            return nil
+        }
     }
 
     /// The directory of that name, created if there is none.

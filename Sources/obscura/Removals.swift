@@ -28,6 +28,8 @@ final class Removals {
     /// Kept until their directory is done: a raw file and its JPEG share one.
     private var sidecars: [Entry] = []
     private var byteCount: UInt64 = 0
+    /// Symbolic links, FIFOs and the like, which have no bytes to compare.
+    private var specials: [(path: HostPath, identity: FileIdentity)] = []
 
     init(_ library: Library) { self.library = library }
 
@@ -39,6 +41,9 @@ final class Removals {
     func add(sidecar: SourceFile, _ ino: UInt64) {
         if !sidecars.contains(where: { $0.path == sidecar.path }) { sidecars.append(Entry(sidecar, ino)) }
     }
+
+    /// A special file that was restored as it is.
+    func add(special path: HostPath, _ status: stat) { specials.append((path, status.identity)) }
 
     /// - Parameter isDirectoryDone: no more photos follow to which these sidecars might belong.
     func flushIfDue(_ report: inout ImportReport, isDirectoryDone: Bool) throws(FileError) {
@@ -54,6 +59,16 @@ final class Removals {
         entries += sidecars
         sidecars = []
         try flush(&entries, &report)
+        guard !specials.isEmpty else { return }
+        try library.makeDurable()
+        for (path, identity) in specials {
+            do throws(Errno) {
+                guard try path.status().identity == identity else { continue }
+                guard path.withCString({ unlink($0) }) == 0 else { throw .last }
+                report.removed += 1
+            } catch { report.addUnremoved(path, "\(error)") }
+        }
+        specials = []
     }
 
     private func flush(_ entries: inout [Entry], _ report: inout ImportReport) throws(FileError) {

@@ -51,6 +51,9 @@ struct SourceList {
         if status.isDirectory {
             if restores, isExport(path) {
                 exports.append(path)
+                // What else came to lie there is imported like any other files.
+                addDirectory(path, vault) { $0 == "moments" || $0 == "albums" }
+                addDirectory(path.appending("moments"), vault) { ImportRules.isDay($0) }
             } else {
                 addDirectory(path, vault)
             }
@@ -63,11 +66,14 @@ struct SourceList {
         }
     }
 
-    private mutating func addDirectory(_ path: HostPath, _ vault: FileIdentity?) {
+    /// - Parameter isLeftOut: whether an entry of the directory itself is left out.
+    private mutating func addDirectory(
+        _ path: HostPath, _ vault: FileIdentity?, unless isLeftOut: (Name) -> Bool = { _ in false }
+    ) {
         let names: [Name]
         do throws(Errno) {
             if try path.status().identity == vault { return }
-            names = try path.list()
+            names = try path.list().filter { !isLeftOut($0) }
         } catch {
             unreadable.append((path, error))
             return
@@ -105,11 +111,12 @@ struct SourceList {
     }
 }
 
-/// Whether `obscura export` wrote a directory: `moments` with days in it, perhaps `albums`, and no more.
+/// Whether `obscura export` wrote a directory: it has `moments` with days in it, or with nothing and nothing else than
+/// `albums`. Other programs and file systems may have added to it.
 private func isExport(_ path: HostPath) -> Bool {
     guard let names = try? path.list(), names.contains("moments"),
-        names.allSatisfy({ $0 == "moments" || $0 == "albums" || ImportRules.isWorkingFile($0) }),
         let days = try? path.appending("moments").list()
     else { return false }
-    return days.allSatisfy { ImportRules.isDay($0) || ImportRules.isWorkingFile($0) }
+    if days.contains(where: { ImportRules.isDay($0) }) { return true }
+    return (names + days).allSatisfy { $0 == "moments" || $0 == "albums" || ImportRules.isWorkingFile($0) }
 }

@@ -55,9 +55,11 @@ import VaultStore
         #expect(try parseArguments(["--help"]) == .help(nil))
         #expect(try parseArguments(["--version"]) == .version)
         #expect(try parseArguments(["space", "--help"]) == .help(nil))
+        for words in [["help"], ["help", "space"]] { #expect(try parseArguments(words) == .help(nil)) }
         for command in Command.allCases {
             let words = command.rawValue.split(separator: " ").map(String.init)
             #expect(try parseArguments(words + ["--help"]) == .help(command))
+            #expect(try parseArguments(["help"] + words) == .help(command))
             #expect(helpText(command).contains("usage: obscura \(command.rawValue)"))
             #expect(helpText().contains("  \(command.rawValue) "))
         }

@@ -63,7 +63,7 @@ import Testing
         var options = options
         options.readOnly = true
         if let library = try? Library.open(try vault.unlock(), options: options) {
-            let place = try ExportTarget(HostPath(target), named: target)
+            let place = try ExportTarget(HostPath(target), named: target, mark: { _ in [] })
             let run = ExportRun(library, to: place, .link, special: special, quiet: true)
             try? run.run()
             try? library.close()
