@@ -11,6 +11,8 @@ public struct MountEntry: Sendable, Equatable {
     public var type: String
     /// The source that mount(8) shows; may be empty.
     public var source: String
+    /// The filesystem's own, separated by commas.
+    var options: String
 
     /// Nil if the line does not have the documented form.
     init?(line: Substring) {
@@ -25,6 +27,20 @@ public struct MountEntry: Sendable, Equatable {
         directory = Self.unescaped(fields[4])
         type = String(fields[dash + 1])
         source = Self.unescaped(fields[dash + 2])
+        options = fields.count > dash + 3 ? String(fields[dash + 3]) : ""
+    }
+
+    /// Of a FUSE mount that only one user may enter, root not either: that user, and the group.
+    public var onlyUser: (user: UInt32, group: UInt32)? {
+        let words = options.split(separator: ",")
+        func number(_ name: String) -> UInt32? {
+            words.first { $0.hasPrefix(name + "=") }.flatMap { UInt32($0.dropFirst(name.utf8.count + 1)) }
+        }
+        guard !words.contains("allow_other"), let user = number("user_id"), let group = number("group_id")
+        else {
+            return nil
+        }
+        return (user, group)
     }
 
     /// The kernel writes space, tab, newline, `#` and backslash as a backslash and three octal digits.

@@ -7,11 +7,12 @@ import VaultStore
 /// `check VAULT`, or `check DIR` of a mounted space.
 func runCheck(_ arguments: Arguments) throws(Failure) {
     let path = arguments.operands[0]
-    if !Vault.isVault(path), let entry = mountEntry(at: realPath(path)), entry.isObscura {
+    if let entry = mountEntry(at: realPath(path)), entry.isObscura {
         if arguments.has(.repair) {
             throw Failure(
                 .usage, path, "a mounted space cannot be repaired: unmount it, then name the vault")
         }
+        entry.becomeOwner()
         var output = CheckOutput(path, isJSON: arguments.has(.json))
         defer { output.end() }
         return try checkMounted(path, &output)

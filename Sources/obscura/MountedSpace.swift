@@ -47,6 +47,20 @@ final class MountedSpace {
     }
 }
 
+extension MountEntry {
+    /// Whether root may enter it only as the user who mounted it.
+    var isOfOther: Bool { geteuid() == 0 && onlyUser.map { $0.user != 0 } ?? false }
+
+    /// Gives this process, if it is root, the rights of the user who mounted it, permanently. Without them the mount
+    /// refuses it later.
+    func becomeOwner() {
+        guard isOfOther, let owner = onlyUser, setgroups(0, nil) == 0,
+            setgid(owner.group) == 0
+        else { return }
+        _ = setuid(owner.user)
+    }
+}
+
 /// A number in an answer of a mount, which need not be ours: 0 if it is not a number.
 func answeredNumber(_ text: String?) -> UInt64 {
     text.flatMap { parseNumber($0, in: 0...Quantity.max.value) } ?? 0

@@ -20,6 +20,7 @@ func runTrash(_ arguments: Arguments) throws(Failure) {
     guard let entry = mountEntry(at: realPath(directory)), entry.isObscura else {
         throw Failure(.failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
     }
+    entry.becomeOwner()
     let trash = SpaceTrash(mountedAt: directory)
     switch action {
     case .list: try trash.list()
@@ -121,7 +122,11 @@ struct SpaceTrash {
         var failed: Failure?
         for name in names {
             let bytes = Array(name.utf8)
-            let found = entries.first { $0.name.bytes == bytes } ?? entries.last { $0.path == bytes }
+            // A name that is not UTF-8 can only be given as it is shown.
+            let found =
+                entries.first { $0.name.bytes == bytes } ?? entries.last { $0.path == bytes }
+                ?? entries.last { shown($0.name.bytes) == name }
+                ?? entries.last { $0.path.map(shown) == name }
             do throws(Failure) {
                 guard let found else {
                     throw Failure(

@@ -90,7 +90,8 @@ func existingVault(_ arguments: Arguments) throws(Failure) -> String {
 /// Throws if there is no vault, so that no password is asked for in vain.
 func requireVault(_ vault: String) throws(Failure) {
     if Vault.isVault(vault) { return }
-    if access(vault, R_OK | X_OK) != 0, errno == EACCES {
+    // A file may not be executable, and is no vault.
+    if access(vault + "/.", R_OK | X_OK) != 0, errno == EACCES {
         throw Failure(vault, "looking into the vault", .last)
     }
     throw failure(.notAVault(vault), vault: vault)

@@ -19,6 +19,17 @@ import Testing
         #expect(entry.type == "tmpfs" && entry.source.isEmpty)
     }
 
+    @Test(
+        arguments: [
+            ("rw,user_id=1000,group_id=100", 1000, 100), ("rw,user_id=0,group_id=0,allow_other", nil, nil),
+            ("rw", nil, nil),
+            ("rw,user_id=1000,group_id=x", nil, nil),
+        ] as [(String, UInt32?, UInt32?)])
+    func `knows whom a FUSE mount admits`(options: String, user: UInt32?, group: UInt32?) throws {
+        let entry = try #require(MountEntry(line: "1 2 0:3 / /d rw - fuse.obscura o \(options)"))
+        #expect(entry.onlyUser?.user == user && entry.onlyUser?.group == group)
+    }
+
     @Test(arguments: [
         ("\\134040", "\\040"), ("\\0", "\\0"), ("a\\011b\\012", "a\tb\n"), ("\\999", "\\999"),
         ("\\777", "\\777"),

@@ -49,6 +49,14 @@ import Testing
         #expect(try place.bytes(place.albums + "/T/a.jpg") == Photo().bytes)
     }
 
+    @Test func `a name that is not UTF-8 is given as it is shown`() throws {
+        try place.shell("cd D; mv \(Self.day)/a.jpg \(Self.day)/$'p\\xff.jpg'; rm \(Self.day)/$'p\\xff.jpg'")
+        let line = try #require(try trash("list").lines.first)
+        let name = try #require(line.split(separator: " ").first { $0.hasSuffix(".jpg") })
+        #expect(try trash("restore", String(name)).status == 0)
+        #expect(try place.shell("cd D/\(Self.day); test -e $'p\\xff.jpg' && echo there") == "there\n")
+    }
+
     @Test func `a path is a name too: of several entries the newest is meant`() throws {
         try place.shell("rm D/\(Self.day)/a.jpg; cp source/b.jpg D/albums/T/a.jpg; rm D/\(Self.day)/b.jpg")
         let photo = Self.day + "/b.jpg"
