@@ -14,6 +14,8 @@ struct TakeoutItem {
     var sidecars: [TakeoutFile] = []
     /// Whether it is an edited version of another item.
     var isEdited = false
+    /// That of the original of an edited photo: Apple's tables have no row of that itself.
+    var original: PhotoMetadata?
 
     var isTrashed: Bool { metadata?.isTrashed ?? false }
     var name: String { "\(file.name)" }
@@ -93,8 +95,9 @@ struct TakeoutPlan {
             } else if let metadata = details[item.name] {
                 item.metadata = metadata
             }
-            if let original = EditedName.appleOriginal(item.name), stems[original] != nil {
+            if let stem = EditedName.appleOriginal(item.name), let original = stems[stem] {
                 item.isEdited = true
+                item.original = details["\(original.name)"]
             }
             if folder.name == "Recently Deleted" {
                 item.metadata = item.metadata ?? PhotoMetadata()

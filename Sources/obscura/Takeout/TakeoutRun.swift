@@ -115,7 +115,7 @@ final class TakeoutRun: ImportTask {
             photo = isDry ? preview(index, candidate, arrival) : try add(item, candidate, arrival)
         }
         guard let photo else { return }
-        if item.metadata != nil {
+        if item.metadata != nil || item.original != nil {
             described.insert(photo)
         } else if !described.contains(photo) {
             takeout.unmatched.append(PathNote(path: path, reason: "the export says nothing about it"))
@@ -135,7 +135,8 @@ final class TakeoutRun: ImportTask {
         var result = item.sidecars.compactMap { file in
             open(file).map { TakeoutArrival.Beside(name: file.name, source: $0, isWritten: false) }
         }
-        guard !result.contains(where: { ImportRules.isSidecar($0.name) }), let metadata = item.metadata,
+        guard !result.contains(where: { ImportRules.isSidecar($0.name) }),
+            let metadata = item.metadata ?? item.original,
             let name = ImportRules.sidecars(of: item.file.name).first
         else { return result }
         let dated = date(metadata, facts, item, source)
@@ -162,6 +163,8 @@ final class TakeoutRun: ImportTask {
                 now: Timestamp.now().seconds, localOffset: localOffset)
         }
         let own = date(nil)
+        // An edited photo's own date, if it has one, is better than that of its original.
+        if item.metadata == nil, own.source != .mtime { return nil }
         if isSameMoment(own.time, own.source, taken: taken, precision: metadata.takenPrecision) { return nil }
         let time = CivilTime(secondsSince1970: taken)
         guard time.secondsSince1970 == taken else { return nil }

@@ -188,12 +188,16 @@ private struct Export {
             IMG_0001.JPG,x,yes,no,no,"Saturday May 2,2020 7:49 PM GMT",1,"x"
             IMG_0003.JPG,x,no,no,yes,"Saturday May 2,2020 7:49 PM GMT",1,"x"
             IMG_0009.JPG,x,no,no,no,"Saturday May 2,2020 7:49 PM GMT",1,"x"
+            IMG_0006.JPG,x,yes,no,no,"Monday March 4,2019 11:30 AM GMT",1,"x"
             """
         try place.source(part + "Photos/Photo Details.csv", Array(details.utf8))
         try place.source(part + "Photos/IMG_0001.JPG", Photo(taken: nil, seed: 1).bytes)
         try place.source(part + "Photos/IMG_0001.AAE", Array("<plist/>".utf8))
         try place.source(part + "Photos/IMG_E0001.JPG", Photo(taken: "2020:05:02 12:00:00", seed: 2).bytes)
         try place.source(part + "Photos/IMG_0003.JPG", Photo(seed: 3).bytes)
+        // Edited without a date of its own: it is of its original's day.
+        try place.source(part + "Photos/IMG_0006.JPG", Photo(seed: 6).bytes)
+        try place.source(part + "Photos/IMG_E0006.JPG", Photo(taken: nil, seed: 7).bytes)
         try place.source("iCloud Photos Part 2 of 2/Photos/IMG_0004.JPG", Photo(seed: 4).bytes)
         try place.source("iCloud Photos Part 2 of 2/Recently Deleted/IMG_0005.JPG", Photo(seed: 5).bytes)
         try place.source(
@@ -202,20 +206,23 @@ private struct Export {
         let ended = try place.command("import", "V", "source", "--takeout", "--json")
         #expect(ended.status == 0, "\(ended.errors)")
         let json = try jsonObject(ended.output)
-        #expect(json["photos"] as? Int == 3 && json["favourites"] as? Int == 1)
-        #expect((json["trashed"] as? [String])?.count == 2 && (json["edited"] as? [String])?.count == 1)
+        #expect(json["photos"] as? Int == 5 && json["favourites"] as? Int == 2)
+        #expect((json["trashed"] as? [String])?.count == 2 && (json["edited"] as? [String])?.count == 2)
         let reasons = try #require(json["unmatched"] as? [[String: String]]).compactMap { $0["reason"] }
         #expect(reasons.contains("IMG_9.JPG is not here"))
         #expect(reasons.contains { $0.hasPrefix("its photo is not here") })
         try place.mount()
         #expect(
             try place.shown() == [
-                "2019-03-04/IMG_0004.JPG", "2020-05-02/IMG_0001.AAE", "2020-05-02/IMG_0001.JPG",
+                "2019-03-04/IMG_0004.JPG", "2019-03-04/IMG_0006.JPG", "2019-03-04/IMG_0006.JPG.xmp",
+                "2019-03-04/IMG_E0006.JPG",
+                "2019-03-04/IMG_E0006.JPG.xmp", "2020-05-02/IMG_0001.AAE", "2020-05-02/IMG_0001.JPG",
                 "2020-05-02/IMG_0001.JPG.xmp", "2020-05-02/IMG_E0001.JPG",
             ])
         #expect(
             try place.files(place.albums) == [
-                "Favourites/IMG_0001.JPG", "Trip/IMG_0001.JPG", "Trip/IMG_0004.JPG",
+                "Favourites/IMG_0001.JPG", "Favourites/IMG_0006.JPG", "Trip/IMG_0001.JPG",
+                "Trip/IMG_0004.JPG",
             ])
         try place.unmount()
     }
