@@ -2,6 +2,8 @@ import CatalogueRows
 public import FileRequests
 import FileTree
 import LinuxIO
+import PhotoImaging
+import PhotoLibrary
 import PhotoRules
 import PhotoSession
 import PhotoTree
@@ -11,18 +13,22 @@ extension Importer {
     /// The name in an export of the directory with the versions of the files beside it.
     public static var versionsDirectory: Name { Name(versionsName) }
 
-    /// Adds a version to a file, as an export has it, unless the file has one of that name.
+    /// Adds a version to a file, as an export has it, unless the file has it. The original of an export does not
+    /// replace another one that the file has: it becomes a version of its time.
     ///
     /// - Returns: the inode of the version; nil if the file could not be read, or changed meanwhile.
     public func add(
         version file: ImportFile<some ImportSource>, of ino: UInt64, proceed: (UInt64) -> Bool = { _ in true }
     ) throws(FileError) -> UInt64? {
-        let stored = storedVersion(file.name.bytes, modified: file.details.modified)
-        let known = try session.locked { tree throws(FileError) -> UInt64? in
-            guard let directory = try tree.versionsDirectory(of: ino) else { return nil }
-            return try tree.find(directory, stored.name)?.inode.ino
+        var stored = storedVersion(file.name.bytes, modified: file.details.modified)
+        let known = try session.locked { tree throws(FileError) -> [DentryRow] in
+            guard let directory = try tree.versionsDirectory(of: ino) else { return [] }
+            return try tree.rows(of: directory)
         }
-        if let known { return known }
+        if let same = known.first(where: { $0.name == stored.name }) {
+            for row in [same] + known where try library.holds(row.ino, file.source) { return row.ino }
+            stored.name = versionName(replaced: stored.replaced)
+        }
         guard let sealed = try seal(file.source, proceed) else { return nil }
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: stored.name, details: file.details, sealed: sealed)

@@ -81,7 +81,7 @@ extension Library {
 
 /// Adding files without a mount. Each is added by one transaction: after a crash it is complete, or not there.
 public struct Importer {
-    private let library: Library
+    let library: Library
     var session: TreeSession { library.session }
     private var classifier: Classifier { library.classifier }
 

@@ -81,7 +81,9 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
             }
         }
     }
-    say("\(vault): made, \(describe(spaces: settings.spaces, bytesPerSpace: bytesPerSpace))")
+    // A given size is rounded up to whole segments.
+    let made = (try? Vault.info(vault))?.bytesPerSpace ?? bytesPerSpace ?? 0
+    say("\(vault): made, \(describe(spaces: settings.spaces, bytesPerSpace: made))")
     return password
 }
 
@@ -95,10 +97,9 @@ private func warn(_ vault: String) {
         """)
 }
 
-private func describe(spaces: Int, bytesPerSpace: UInt64?) -> String {
-    let number = spaces == 1 ? "1 space" : "\(spaces) spaces"
-    guard let bytesPerSpace else { return "\(number), growing with its photos" }
-    return number + " of \(sizeText(bytesPerSpace))" + (spaces == 1 ? "" : " each")
+private func describe(spaces: Int, bytesPerSpace: UInt64) -> String {
+    if spaces == 1 { return "1 space, growing with its photos" }
+    return "\(spaces) spaces of \(sizeText(bytesPerSpace)) each"
 }
 
 /// The size of each space: the given one, else the one agreed on the terminal. Nil: one space that grows by itself.

@@ -39,7 +39,7 @@ func runGrow(_ arguments: Arguments) throws(Failure) {
                 vault, bytesPerSpace: bytesPerSpace, progress: { progress.show(done: $0, total: $1) })
         }
     }
-    say("\(vault): every space now has \(sizeText(bytesPerSpace))")
+    say("\(vault): every space now has \(sizeText((try? Vault.info(vault))?.bytesPerSpace ?? bytesPerSpace))")
 }
 
 func runInfo(_ arguments: Arguments) throws(Failure) {

@@ -101,6 +101,25 @@ import Testing
         #expect(try other.bytes(other.albums + "/.versions/mine.jpg/original") == one)
     }
 
+    @Test func `an original of the export stands beside that of the space`() throws {
+        let place = try exported()
+        let (other, _) = try imported(
+            place,
+            before: {
+                try $0.put("albums/mine.jpg", three)
+                try $0.put("albums/mine.jpg", two)
+            })
+        for _ in 0..<2 {
+            #expect(try other.bytes(other.albums + "/.versions/mine.jpg/original") == three)
+            let versions = try other.files(other.albums + "/.versions/mine.jpg")
+            #expect(versions.count == 2)
+            #expect(try other.bytes(other.albums + "/.versions/mine.jpg/" + versions[0]) == one)
+            try other.unmount()
+            #expect(try other.command("import", "V", place.root + "/out").status == 0)
+            try other.mount()
+        }
+    }
+
     @Test func `--move leaves nothing of an export in clear`() throws {
         let place = try exported { try $0.shell("ln D/albums/T/a.jpg D/albums/b.jpg") }
         let (other, ended) = try imported(place, "--move")
