@@ -235,12 +235,8 @@ public struct Importer {
             let file = try tree.inode(ino)
             let directory = try tree.directory(album)
             guard file.row.nlink > 0, directory.area == .album else { throw .noEntry }
-            // As an earlier run may have numbered it.
-            var (candidate, number) = (name.bytes, 2)
-            while let found = try sql(tree.tables.dentry(album, candidate)), number < Self.numbersMax {
-                if found.ino == ino { return false }
-                (candidate, number) = (numberedName(name.bytes, number), number + 1)
-            }
+            // An earlier run may have numbered it.
+            if try takenNames(name.bytes, in: album, tree).contains(ino) { return false }
             let now = Timestamp.now()
             let free = try tree.freeName(directory, name.bytes)
             try tree.addEntry(directory, free, file, isMember: file.isPhoto, now: now)
@@ -254,17 +250,28 @@ public struct Importer {
     public func equalFile(
         named name: Name, in directory: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool
     ) throws(FileError) -> UInt64? {
-        var (candidate, number) = (name.bytes, 2)
-        while number < Self.numbersMax, !isCancelled() {
-            let found = try session.locked { tree throws(FileError) -> (ino: UInt64, isRegular: Bool)? in
-                guard let row = try sql(tree.tables.dentry(directory, candidate)) else { return nil }
-                return (row.ino, try tree.inode(row.ino).isRegular)
+        let files = try session.locked { tree throws(FileError) in
+            var files: [UInt64] = []
+            for ino in try takenNames(name.bytes, in: directory, tree) where try tree.inode(ino).isRegular {
+                files.append(ino)
             }
-            guard let found else { return nil }
-            if found.isRegular, try library.holds(found.ino, source, unless: isCancelled) { return found.ino }
-            (candidate, number) = (numberedName(name.bytes, number), number + 1)
+            return files
         }
+        for ino in files where try library.holds(ino, source, unless: isCancelled) { return ino }
         return nil
+    }
+
+    /// The inodes in a directory under a name and its numbered forms, up to the first free one.
+    private func takenNames(
+        _ name: [UInt8], in directory: UInt64, _ tree: PhotoTree
+    ) throws(FileError) -> [UInt64] {
+        var taken: [UInt64] = []
+        var candidate = name
+        while taken.count < Self.numbersMax, let row = try sql(tree.tables.dentry(directory, candidate)) {
+            taken.append(row.ino)
+            candidate = numberedName(name, taken.count + 1)
+        }
+        return taken
     }
 
     /// Adds a copy of a photo to an album: a file of its own that shares the photo's content.

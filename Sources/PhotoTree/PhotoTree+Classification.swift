@@ -67,8 +67,13 @@ extension PhotoTree {
     }
 
     /// Removes all names in days but one: moments holds every photo once.
-    func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
+    ///
+    /// - Parameter keepsBackups: whether backup names beside that one stay too.
+    func keepOnly(
+        _ own: DentryRow, amongDaysOf inode: Inode, keepsBackups: Bool = false, now: Timestamp
+    ) throws(FileError) {
         for (directory, other) in try moments(of: inode) where other.id != own.id {
+            if keepsBackups, other.parent == own.parent, backupOriginal(other.name) != nil { continue }
             try withdraw(other, in: directory, inode, now: now)
             try removeLink(to: inode, now: now)
             kernelNames.noteChange(of: inode.ino)

@@ -93,12 +93,7 @@ extension PhotoTree {
         }
         guard inode.isPhoto else { return }
         if inode.isTrashed { try restore(inode, now: now) }
-        let isOwn = backupOriginal(row.name) == nil
-        for (directory, other) in try moments(of: inode) where other.id != row.id {
-            if isOwn, directory.ino == day.ino, backupOriginal(other.name) != nil { continue }
-            try withdraw(other, in: directory, inode, now: now)
-            try removeLink(to: inode, now: now)
-        }
+        try keepOnly(row, amongDaysOf: inode, keepsBackups: backupOriginal(row.name) == nil, now: now)
         kernelNames.noteChange(of: inode.ino)
         try pin(inode, to: day.row.day)
     }

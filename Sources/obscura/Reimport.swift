@@ -19,7 +19,7 @@ final class Reimport {
     private var hasLinks = false
     /// Photos that this run restored, or an earlier one of the same export.
     private var restored: Set<UInt64> = []
-    /// What the files of the present directory have become.
+    /// The inode of each file restored from the directory that is being restored, by its name there.
     private var inodes: [Name: UInt64] = [:]
     /// Photos whose day is checked again at the end.
     private var unsettled: [UInt64: ImportPlace] = [:]
@@ -85,7 +85,7 @@ final class Reimport {
         if all.count < found.count { try restoreVersions(in: directory) }
     }
 
-    /// Restores the versions of the files of the present directory, also if the space had these files already.
+    /// Restores the versions of the files in `inodes`, also if the space had these files already.
     private func restoreVersions(in directory: HostPath) throws(FileError) {
         let all = directory.appending(Importer.versionsDirectory)
         for name in names(in: all) where !wasInterrupted {
@@ -101,10 +101,10 @@ final class Reimport {
 
     /// Whether `.versions` in an album holds the versions of files beside it, and is no album itself.
     private func hasVersions(_ album: HostPath, beside names: [Name]) -> Bool {
-        guard names.contains(Importer.versionsDirectory),
-            let files = try? album.appending(Importer.versionsDirectory).list()
-        else { return false }
         let directory = album.appending(Importer.versionsDirectory)
+        guard names.contains(Importer.versionsDirectory), let files = try? directory.list() else {
+            return false
+        }
         return !files.isEmpty
             && files.allSatisfy { name in
                 names.contains(name) && (try? album.appending(name).status())?.isRegular == true

@@ -51,7 +51,7 @@ struct SourceList {
         if status.isDirectory {
             if restores, isExport(path) {
                 exports.append(path)
-                // What else came to lie there is imported like any other files.
+                // Entries that the export did not write are imported as ordinary files.
                 addDirectory(path, vault) { $0 == "moments" || $0 == "albums" }
                 addDirectory(path.appending("moments"), vault) { ImportRules.isDay($0) }
             } else {
