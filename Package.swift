@@ -231,7 +231,8 @@ let package = Package(
         tests("PhotoLibraryTests", uses: library + ["LibraryFixtures", "obscura-worker"]),
         // Disks, computers and programs in memory, at random and compared with models.
         tests(
-            "LibrarySimulationTests", uses: library + ["LibraryFixtures", "obscura-worker"], compute: true),
+            "LibrarySimulationTests", uses: library + ["LibraryFixtures", "obscura", "obscura-worker"],
+            compute: true),
         // Libraries that the tests of both drive: a test target for the same reason as TestFixtures.
         .testTarget(name: "LibraryFixtures", dependencies: library, swiftSettings: settings),
         tests(

@@ -53,7 +53,7 @@ extension PhotoRow {
         group = group ?? old.group
         if old.isPinned {
             pin(to: old.day)
-            captured = old.captured
+            (captured, capturedNanoseconds) = (old.captured, old.capturedNanoseconds)
             return true
         }
         guard keepsDay(old, savedAs: self, now: now) else { return false }

@@ -209,7 +209,10 @@ final class ExportRun {
     private func enter(
         _ attributes: Attributes, _ path: HostPath, _ shown: HostPath, isThere: Bool
     ) throws(Errno) -> Set<Name> {
-        guard entered.insert(attributes.ino).inserted else { throw Errno(ELOOP) }
+        // Each name of a file has its versions beside it.
+        guard Library.isOfVersions(attributes.ino) || entered.insert(attributes.ino).inserted else {
+            throw Errno(ELOOP)
+        }
         var present: Set<Name> = []
         if target.isResumed, let found = try? path.status() {
             if found.isDirectory, isThere || !enteredOnTarget.contains(found.identity) {

@@ -67,11 +67,11 @@ final class Reimport {
         var plain: [SourceFile] = []
         for name in all where !wasInterrupted {
             guard let source = open(directory.appending(name)) else { continue }
-            if ImportRules.isWorkingFile(name) || ImportRules.isSidecar(name) {
-                plain.append(source)
-            } else if try !restorePhoto(source, among: Set(all), day, place) {
-                plain.append(source)
-            }
+            let isPlain =
+                if ImportRules.isWorkingFile(name) { true } else {
+                    try !restorePhoto(source, among: Set(all), day, place)
+                }
+            if isPlain { plain.append(source) }
             try session.removals?.flushIfDue(&session.report, isDirectoryDone: false)
         }
         if session.settings.isDry { return }

@@ -37,6 +37,8 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         return opened
     }
     var space: Space { library.session.space }
+    /// Those of the vault.
+    var limits: Limits { options.limits }
     /// The thumbnails of a mount that has them.
     var thumbnails: PhotoThumbnails {
         guard let virtual = library.virtual else { preconditionFailure("the fixture has no thumbnails") }

@@ -63,8 +63,12 @@ import VaultFormat
         #expect(try fixture.moments() == ["2023-03-03/x.jpg"])
         try fixture.mkdir("moments/2020-01-01")
         try fixture.mv("moments/2023-03-03/x.jpg", "moments/2020-01-01/x.jpg")
-        try fixture.put("albums/.t", jpeg("2022-02-02"))
-        try fixture.mv("albums/.t", "albums/x.jpg")
+        let time = try fixture.captured("albums/x.jpg")
+        for bytes in [jpeg("2022-02-02"), jpeg(nil)] {
+            try fixture.put("albums/.t", bytes)
+            try fixture.mv("albums/.t", "albums/x.jpg")
+            #expect(try fixture.captured("albums/x.jpg") == time)
+        }
         #expect(try fixture.moments() == ["2020-01-01/x.jpg"])
         #expect(try fixture.source("albums/x.jpg") == "moved")
     }
