@@ -16,6 +16,8 @@ struct TakeoutFile {
     var name: Name
     var place: Place
     var byteCount: UInt64
+    /// One of the exports, or of the parts of one, that were given together. What it says of a file is about its own.
+    var part: Int
 }
 
 /// All files of an export, by folder: a folder whose parts lie in several archives or directories is one.
@@ -33,6 +35,14 @@ struct TakeoutListing {
     private(set) var unreadable: [PathNote] = []
     private(set) var byteCount: UInt64 = 0
     private var known: [[[UInt8]]: Int] = [:]
+    /// Those in archives and named directories, by the folders above.
+    private var parts: [Part: Int] = [:]
+    private var namedCount = 0
+
+    private struct Part: Hashable {
+        var named: Int
+        var above: [[UInt8]]
+    }
     private var entered: Set<FileIdentity> = []
 
     /// - Parameter vault: a directory to skip.
@@ -42,7 +52,7 @@ struct TakeoutListing {
             do throws(Errno) {
                 let status = try path.status()
                 if status.isDirectory {
-                    addDirectory(path, below: [path.name.bytes])
+                    addDirectory(path, below: [path.name.bytes], part: newPart())
                 } else if status.isRegular, Self.isArchive(path) {
                     addArchive(path)
                 } else {
@@ -89,7 +99,18 @@ struct TakeoutListing {
 
     // MARK: Directories
 
-    private mutating func addDirectory(_ path: HostPath, below: [[UInt8]]) {
+    private mutating func newPart() -> Int {
+        namedCount += 1
+        return namedCount
+    }
+
+    private mutating func part(below above: ArraySlice<[UInt8]>, of named: Int) -> Int {
+        let part = Part(named: named, above: Array(above))
+        if parts[part] == nil { parts[part] = parts.count }
+        return parts[part] ?? 0
+    }
+
+    private mutating func addDirectory(_ path: HostPath, below: [[UInt8]], part: Int) {
         let names: [Name]
         do throws(Errno) {
             guard entered.insert(try path.status().identity).inserted else { return }
@@ -101,13 +122,15 @@ struct TakeoutListing {
             let file = path.appending(name)
             guard let status = try? file.status() else { continue }
             if status.isDirectory {
-                addDirectory(file, below: below + [name.bytes])
+                addDirectory(file, below: below + [name.bytes], part: part)
             } else if status.isRegular, Self.isArchive(file) {
                 addArchive(file)
             } else if status.isRegular, Self.isCompressedTar(file) {
                 note(file, Self.tarReason)
             } else if status.isRegular {
-                add(TakeoutFile(name: name, place: .directory(path), byteCount: status.byteCount), below)
+                add(
+                    TakeoutFile(
+                        name: name, place: .directory(path), byteCount: status.byteCount, part: part), below)
             }
         }
     }
@@ -130,6 +153,7 @@ struct TakeoutListing {
         do throws(ArchiveError) {
             let archive = try ArchiveClient(path)
             archives.append(archive)
+            let part = newPart()
             for (index, entry) in archive.entries.enumerated() where !entry.isDirectory {
                 guard let components = entry.path, let last = components.last else {
                     note(path.appending(Name(entry.name)), "its name leads out of the archive: left out")
@@ -141,7 +165,7 @@ struct TakeoutListing {
                 add(
                     TakeoutFile(
                         name: Name(last), place: .archive(archives.count - 1, index),
-                        byteCount: entry.byteCount),
+                        byteCount: entry.byteCount, part: part),
                     Array(components.dropLast()))
             }
         } catch {
@@ -156,6 +180,8 @@ struct TakeoutListing {
         // The parts of an export each begin at a folder of this name.
         let top = directory.lastIndex(of: Array("Takeout".utf8)).map { $0 + 1 } ?? 0
         let path = Array(directory[top...])
+        var file = file
+        file.part = part(below: directory[..<top], of: file.part)
         if known[path] == nil {
             known[path] = folders.count
             folders.append(Folder(path: path))

@@ -62,13 +62,15 @@ struct TakeoutPlan {
 
     private mutating func add(_ folder: TakeoutListing.Folder) {
         let sorted = Sorted(folder.files)
-        var sidecars: [(name: String, metadata: PhotoMetadata, path: HostPath)] = []
+        var sidecars: [GoogleSidecar] = []
         var title: String?
         for file in sorted.json {
             guard let bytes = read(file, countMax: JSONValue.bytesMax) else { continue }
             let path = listing.path(of: file)
             switch GoogleFile(bytes) {
-            case .photo(let metadata): sidecars.append(("\(file.name)", metadata, path))
+            case .photo(let metadata):
+                sidecars.append(
+                    GoogleSidecar(name: "\(file.name)", metadata: metadata, path: path, part: file.part))
             case .album(let found): title = title ?? found
             case .other: others.append(path)
             case nil: unreadable.append(PathNote(path: path, reason: "not JSON: download the export again"))
@@ -79,7 +81,7 @@ struct TakeoutPlan {
         var album: String?
         if case .album(let name) = FolderKind(folder.name, title: title) { album = name }
 
-        let index = SidecarIndex(sidecars.map(\.name))
+        let index = PartIndex(sidecars, sorted.media)
         let stems = Dictionary(sorted.media.map { (MediaName.split("\($0.name)").stem, $0) }) { first, _ in
             first
         }
@@ -88,16 +90,16 @@ struct TakeoutPlan {
         for file in sorted.media {
             var item = TakeoutItem(file: file)
             if let album { item.albums = [album] }
-            if let found = index.match(item.name) {
+            if let found = index.match(file) {
                 item.metadata = sidecars[found.index].metadata
                 item.isEdited = found.match == .edited && EditedName.isVersion(item.name)
                 used.insert(found.index)
-            } else if let metadata = details[item.name] {
-                item.metadata = metadata
+            } else {
+                item.metadata = details.metadata(of: file)
             }
             if let stem = EditedName.appleOriginal(item.name), let original = stems[stem] {
                 item.isEdited = true
-                item.original = details["\(original.name)"]
+                item.original = details.metadata(of: original)
             }
             if folder.name == "Recently Deleted" {
                 item.metadata = item.metadata ?? PhotoMetadata()
@@ -106,13 +108,15 @@ struct TakeoutPlan {
             items.append(item)
         }
         for (number, sidecar) in sidecars.enumerated() where !used.contains(number) {
+            // Two parts may have the same file.
+            if used.contains(where: { sidecars[$0].isEqual(sidecar) }) { continue }
             if let album {
                 elsewhere.append((album, sidecar.metadata, sidecar.path))
             } else {
                 addMissing(sidecar.path)
             }
         }
-        for name in details.keys.sorted() where !sorted.names.contains(name) {
+        for name in details.names.sorted() where !sorted.names.contains(name) {
             addMissing(HostPath(listing.shown(folder)).appending(name))
         }
         attach(sorted.sidecars, toItemsFrom: first)
@@ -125,19 +129,22 @@ struct TakeoutPlan {
 
     /// Gives each XMP file and each file of adjustments to its photo: the still rather than its video.
     private mutating func attach(_ files: [TakeoutFile], toItemsFrom first: Int) {
-        var byName: [Name: Int] = [:]
-        var byStem: [String: Int] = [:]
+        // By names first, then by parts.
+        var byStem: [String: [Int: Int]] = [:]
+        var owners: [Name: [Int: Int]] = [:]
         for index in items.indices[first...] {
-            byName[items[index].file.name] = index
+            let part = items[index].file.part
             let (stem, suffix) = MediaName.split(items[index].name)
-            if byStem[stem] == nil || MediaName.isStill(suffix) { byStem[stem] = index }
-        }
-        var owners: [Name: Int] = [:]
-        for index in byName.values {
-            for sidecar in ImportRules.sidecars(of: items[index].file.name) { owners[sidecar] = index }
+            if byStem[stem]?[part] == nil || MediaName.isStill(suffix) {
+                byStem[stem, default: [:]][part] = index
+            }
+            for sidecar in ImportRules.sidecars(of: items[index].file.name) {
+                owners[sidecar, default: [:]][part] = index
+            }
         }
         for file in files {
-            if let owner = owners[file.name] ?? EditedName.adjusted("\(file.name)").flatMap({ byStem[$0] }) {
+            let found = owners[file.name] ?? EditedName.adjusted("\(file.name)").flatMap { byStem[$0] }
+            if let found, let owner = found[file.part] ?? found.min(by: { $0.key < $1.key })?.value {
                 items[owner].sidecars.append(file)
             } else {
                 addMissing(listing.path(of: file))
@@ -150,8 +157,8 @@ struct TakeoutPlan {
     /// The metadata of photos in the tables of a folder. Remembers the rows of albums.
     private mutating func appleDetails(
         _ tables: [TakeoutFile], _ folder: TakeoutListing.Folder
-    ) -> [String: PhotoMetadata] {
-        var details: [String: PhotoMetadata] = [:]
+    ) -> AppleDetails {
+        var details = AppleDetails()
         for file in tables {
             let path = listing.path(of: file)
             // Apple makes memories by itself.
@@ -160,7 +167,8 @@ struct TakeoutPlan {
                 continue
             }
             switch AppleTable(bytes) {
-            case .details(let rows): for row in rows { details[row.name] = row.metadata }
+            case .details(let rows):
+                for row in rows { details.add(row.metadata, of: row.name, in: file.part) }
             case .album(let names):
                 let album = FolderKind.fileName(String("\(file.name)".dropLast(4)))
                 rows += names.map { (album, $0, path) }
@@ -202,7 +210,63 @@ struct TakeoutPlan {
     }
 }
 
-/// The files of a folder by kind, each name once: an export may have a file in two of its parts.
+/// What Google says about a photo.
+private struct GoogleSidecar {
+    var name: String
+    var metadata: PhotoMetadata
+    var path: HostPath
+    var part: Int
+
+    func isEqual(_ other: GoogleSidecar) -> Bool { name == other.name && metadata == other.metadata }
+}
+
+/// The sidecars of a folder by name. Several exports may have different photos of one name: each goes with the sidecar
+/// of its own part, and with that of another only if that part has no such photo.
+private struct PartIndex {
+    private let sidecars: [GoogleSidecar]
+    private let all: SidecarIndex
+    private var parts: [Int: (index: SidecarIndex, numbers: [Int])] = [:]
+    private var mediaParts: [Name: Set<Int>] = [:]
+
+    init(_ sidecars: [GoogleSidecar], _ media: [TakeoutFile]) {
+        self.sidecars = sidecars
+        all = SidecarIndex(sidecars.map(\.name))
+        for (part, numbers) in Dictionary(grouping: sidecars.indices, by: { sidecars[$0].part }) {
+            parts[part] = (SidecarIndex(numbers.map { sidecars[$0].name }), numbers)
+        }
+        for file in media { mediaParts[file.name, default: []].insert(file.part) }
+    }
+
+    func match(_ file: TakeoutFile) -> (index: Int, match: SidecarIndex.Match)? {
+        let name = "\(file.name)"
+        if let part = parts[file.part], let found = part.index.match(name) {
+            return (part.numbers[found.index], found.match)
+        }
+        guard let found = all.match(name),
+            mediaParts[file.name]?.contains(sidecars[found.index].part) != true
+        else { return nil }
+        return found
+    }
+}
+
+/// The rows of Apple's tables of photos in a folder.
+private struct AppleDetails {
+    private var rows: [String: [Int: PhotoMetadata]] = [:]
+
+    var names: [String] { Array(rows.keys) }
+
+    mutating func add(_ metadata: PhotoMetadata, of name: String, in part: Int) {
+        rows[name, default: [:]][part] = metadata
+    }
+
+    /// That of its own part; else of the only part that has one.
+    func metadata(of file: TakeoutFile) -> PhotoMetadata? {
+        guard let found = rows["\(file.name)"] else { return nil }
+        return found[file.part] ?? (found.count == 1 ? found.first?.value : nil)
+    }
+}
+
+/// The files of a folder by kind.
 private struct Sorted {
     var json: [TakeoutFile] = []
     var tables: [TakeoutFile] = []
@@ -212,13 +276,9 @@ private struct Sorted {
     var names: Set<String> = []
 
     init(_ files: [TakeoutFile]) {
-        var seen: [Name: UInt64] = [:]
         for file in files.sorted(by: { $0.name.bytes.lexicographicallyPrecedes($1.name.bytes) }) {
             let name = "\(file.name)"
             let suffix = name.lastIndex(of: ".").map { name[$0...].lowercased() } ?? ""
-            // Different photos of one name are both kept.
-            if seen[file.name] == file.byteCount { continue }
-            seen[file.name] = file.byteCount
             names.insert(name)
             switch suffix {
             case ".json": json.append(file)

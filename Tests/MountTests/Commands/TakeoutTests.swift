@@ -143,6 +143,37 @@ private struct Export {
         }
     }
 
+    /// The second was left out, without a word: it has the name and the size of the first.
+    @Test(arguments: [["source/0.zip", "source/1.zip"], ["source/0", "source/1"], ["source"]])
+    func `photos of one name in two exports are two photos, each with its own date`(paths: [String]) throws {
+        let areZips = paths[0].hasSuffix(".zip")
+        let place = try Place()
+        var pictures: [[UInt8]] = []
+        for (number, taken) in [Export.taken, Export.taken - 366 * 86_400].enumerated() {
+            var export = Export()
+            var picture = Photo(taken: nil, seed: UInt8(number + 2)).bytes
+            picture += [UInt8](repeating: 0, count: 2000 - picture.count)
+            pictures.append(picture)
+            export.photo("Photos from 2020/IMG_1.jpg", picture)
+            export.json("Photos from 2020/IMG_1.jpg.json", title: "IMG_1.jpg", taken: taken)
+            if areZips {
+                try place.source("\(number).zip", export.zip)
+            } else {
+                for file in export.files { try place.source("\(number)/" + file.name, file.bytes) }
+            }
+        }
+        for words in [["2 photos added"], ["2 duplicates skipped"]] {
+            let ended = try place.run(
+                [obscura, "import", "V"] + paths + ["--takeout", "--password-stdin"], "one\n")
+            #expect(ended.status == 0)
+            for word in words { #expect(ended.output.contains(word), "\(ended.output)") }
+            #expect(!ended.output.contains("says nothing"), "\(ended.output)")
+        }
+        try place.mount()
+        #expect(try place.bytes(place.moments + "/2020-05-02/IMG_1.jpg") == pictures[0])
+        #expect(try place.bytes(place.moments + "/2019-05-02/IMG_1.jpg") == pictures[1])
+    }
+
     @Test func `an archive that is unsafe or damaged costs a clear line each, and no other photo`() throws {
         let place = try Place()
         var zip = ZipBuilder()
