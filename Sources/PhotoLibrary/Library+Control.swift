@@ -10,6 +10,7 @@ import VaultStore
 /// The interface of a mounted space to `obscura status DIR` and `obscura check DIR`: virtual attributes of its root,
 /// read-only and unlisted, for the mounting user and root alone. Each value is lines of `key=value`.
 ///
+/// - `user.obscura.mount`: a random number, another in each mount.
 /// - `user.obscura.status`: the room, the counts and the state of the space.
 /// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
@@ -23,9 +24,10 @@ extension Library {
     func controlAttribute(_ name: [UInt8], _ caller: Caller?) throws(FileError) -> [UInt8]? {
         let name = String(decoding: name, as: UTF8.self)
         let isCheck = name.hasPrefix(Self.checkPrefix)
-        guard isCheck || name == "status" || name == "settle" else { return nil }
+        guard isCheck || ["mount", "status", "settle"].contains(name) else { return nil }
         // The kernel checks no permissions for attributes that are only read.
         if let caller, caller.uid != 0, caller.uid != options.owner.uid { throw .accessDenied }
+        if name == "mount" { return lines([("mount", "\(mark)")]) }
         if name == "status" { return lines(try status()) }
         if name == "settle" { return lines(try settledLines()) }
         guard let cursor = CheckCursor(String(name.dropFirst(Self.checkPrefix.count))) else { throw .noData }

@@ -31,6 +31,8 @@ public final class Library: @unchecked Sendable {
     private let trashedBytes = TimedCache()
     /// The vault's lock, which also equalizes its files' times; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
+    /// Tells this mount from a later one at the same place, which may get its device number.
+    let mark = UInt64.random(in: 0...UInt64.max)
     private let statusLock = Lock()
     /// Under `statusLock`.
     private var describeMount: (@Sendable () -> [(key: String, value: String)])?

@@ -6,8 +6,10 @@ import LinuxIO
 /// The mounted space that photos are received into. It keeps nothing open, so that the space can be unmounted.
 struct ReceivingMount: Sendable {
     let directory: String
-    /// The device number of the mount at the start: a later mount here, or one below, has another.
+    /// The device number of the mount at the start: one below has another.
     private let device: UInt64
+    /// The mark of the mount at the start: a later mount here has another, also if it is of the same space.
+    private let mark: [UInt8]
 
     init(_ directory: String) throws(Failure) {
         guard let entry = mountEntry(at: directory), entry.isObscura else {
@@ -15,22 +17,31 @@ struct ReceivingMount: Sendable {
                 .failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
         }
         self.directory = directory
-        do throws(Errno) { device = try HostPath(directory).status().identity.device } catch {
+        do throws(Errno) {
+            let root = OpenDirectory(try HostPath(directory).open(Self.flags | obscura_path_only))
+            device = try root.status().identity.device
+            mark = try root.mountMark()
+        } catch {
             throw Failure(directory, "entering it", error)
         }
     }
 
     /// For tests and fuzzing, which have no mount.
-    init(directory: String, device: UInt64) { (self.directory, self.device) = (directory, device) }
+    init(directory: String, device: UInt64) {
+        (self.directory, self.device, mark) = (directory, device, [])
+    }
 
     /// Whether the space is still mounted here. The kernel may say so after the mount's process has died.
     var isThere: Bool { (try? HostPath(directory).status().identity.device) == device }
 
-    /// Asks the mount's process, and so takes as long as that does: false if it has died.
+    /// Asks the mount's process, and so takes as long as that does: false if it has died, or is another.
     var answers: Bool {
-        var room = statvfs()
-        if HostPath(directory).withCString({ statvfs($0, &room) }) == 0 { return true }
-        return ![ENOTCONN, ECONNABORTED, ENOENT].contains(errno)
+        do throws(Errno) {
+            let root = OpenDirectory(try HostPath(directory).open(Self.flags | obscura_path_only))
+            return try root.mountMark() == mark
+        } catch {
+            return ![ENOTCONN, ECONNABORTED, ENOENT, ENODATA, EOPNOTSUPP].contains(error.rawValue)
+        }
     }
 
     var isReadOnly: Bool {
@@ -49,6 +60,7 @@ struct ReceivingMount: Sendable {
         func flags(_ depth: Int) -> Int32 { Self.flags | (depth < path.count ? obscura_path_only : 0) }
         var directory = OpenDirectory(try HostPath(directory).open(flags(0)))
         guard (try? directory.status().identity.device) == device else { throw .stale }
+        if !mark.isEmpty, (try? directory.mountMark()) != mark { throw .stale }
         for (depth, name) in path.enumerated() {
             directory = try directory.open(name, flags(depth + 1), makes: makes && depth > 0)
         }
@@ -73,6 +85,16 @@ final class OpenDirectory: Sendable {
         var found = stat()
         guard fstat(descriptor, &found) == 0 else { throw .last }
         return found
+    }
+
+    /// The mark of the mount whose root this is: `user.obscura.mount`.
+    fileprivate func mountMark() throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        // The descriptor may be one of a path only.
+        let count = obscura_get_attribute_at(
+            "/proc/self/fd/\(descriptor)/.", "user.obscura.mount", &bytes, UInt(bytes.count))
+        guard count >= 0 else { throw .last }
+        return Array(bytes.prefix(Int(count)))
     }
 
     func open(_ name: Name) throws(Errno) -> OpenDirectory {

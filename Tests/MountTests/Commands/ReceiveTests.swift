@@ -150,6 +150,21 @@ import Testing
         #expect(try place.files(place.mountPoint).isEmpty)
     }
 
+    /// The next mount gets the device number of the last.
+    @Test func `nothing of it comes into what is mounted there next`() throws {
+        _ = try receiving.join()
+        try place.unmount()
+        try place.mount()
+        try place.source("late.jpg", Photo(seed: 9).bytes)
+        _ = try? place.shell(
+            "curl -sk -b jar -T source/late.jpg '\(receiving.address)photo/late.jpg?modified=1000000000000'")
+        let ended = try receiving.finish()
+        #expect(ended.status == 0)
+        #expect(ended.errors.contains("not mounted any more"))
+        #expect(try place.files(place.albums).isEmpty)
+        #expect(try place.shown().isEmpty)
+    }
+
     @Test func `it ends when the mount's process dies, which the kernel does not say`() throws {
         _ = try receiving.join()
         kill(try #require(place.daemon), SIGKILL)
