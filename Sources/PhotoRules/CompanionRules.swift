@@ -3,8 +3,8 @@ import PhotoImaging
 
 /// The halves of a Live Photo, the photos of a burst, a raw file and its JPEG, a photo and its edit
 /// (`IMG_1234`, `IMG_E1234`), and sidecars stay together when one of them is re-dated, moved to another day,
-/// removed or restored. Files with the same identifier belong together; without identifiers, files of one day
-/// with the same stem and the same time of capture.
+/// removed or restored. Files with the same identifier belong together; without identifiers, raw files and their
+/// pictures, and edits, of one day with the same stem and the same time of capture.
 
 /// Seconds by which the two parts of a Live Photo may differ.
 private let pairSecondsMax: Int64 = 3
@@ -29,8 +29,22 @@ package func isCompanion(
     else {
         return false
     }
-    // A Live Photo's parts, and a raw file and its JPEG, differ in type; two JPEGs of one stem do not belong together.
-    return stem != otherStem || other.media != photo.media
+    if isVideo(photo) != isVideo(other) { return isOfLivePhoto(photo) || isOfLivePhoto(other) }
+    return stem != otherStem || isRaw(photo, name) != isRaw(other, otherName)
+}
+
+/// Whether a photo names itself part of a Live Photo. Some programs drop the identifier of the other part.
+private func isOfLivePhoto(_ photo: PhotoRow) -> Bool {
+    photo.group?.starts(with: livePrefix) ?? false
+}
+
+/// Raw formats that are not told apart have the type of the TIFF files on which they are based.
+private func isRaw(_ photo: PhotoRow, _ name: [UInt8]) -> Bool {
+    if photo.media == Int64(MediaType.tiff.rawValue) {
+        let ending = String(decoding: name.suffix(5), as: UTF8.self).lowercased()
+        return !ending.hasSuffix(".tif") && ending != ".tiff"
+    }
+    return photo.media >= firstRaw && !isVideo(photo)
 }
 
 /// The identifier of a photo's Live Photo, else that of its burst; nil if it has none.
@@ -39,8 +53,7 @@ func groupIdentifier(_ facts: MediaFacts) -> [UInt8]? {
     else {
         return nil
     }
-    let kind = facts.contentIdentifier == nil ? "burst " : "live "
-    let text = Array((kind + identifier).utf8)
+    let text = (facts.contentIdentifier == nil ? burstPrefix : livePrefix) + identifier.utf8
     return text.count <= PhotoRow.groupBytesMax ? text : nil
 }
 
@@ -60,8 +73,11 @@ package func isStill(_ photo: PhotoRow, of video: PhotoRow) -> Bool {
 
 package func isVideo(_ photo: PhotoRow) -> Bool { photo.media >= firstVideo }
 
-/// The number of the first video type; see the format specification, table `photo`.
+/// The number of the first video type, and of the first raw one; see the format specification, table `photo`.
 private let firstVideo: Int64 = 50
+private let firstRaw: Int64 = 20
+private let livePrefix = Array("live ".utf8)
+private let burstPrefix = Array("burst ".utf8)
 private let cameraPrefix = Array("IMG_".utf8)
 private let editPrefix = Array("IMG_E".utf8)
 

@@ -271,11 +271,16 @@ extension PhotoTree {
         }
     }
 
-    /// The still of a Live Photo's video: its companion in its day that is a picture. Nil for all other photos.
+    /// The still of a Live Photo's video: its companion in its day that is a picture, and may be read by all who may
+    /// read the video. Nil for all other photos.
     package func still(of inode: Inode) throws(FileError) -> Inode? {
         let row = try photo(inode)
         guard isVideo(row), let own = try moment(of: inode) else { return nil }
         return try companions(of: inode, own.row.name, in: own.directory, captured: row.captured)
-            .first { $0.photo.map { isStill($0, of: row) } ?? false }?.inode
+            .first { other in
+                other.photo.map { isStill($0, of: row) } ?? false
+                    && other.inode.row.uid == inode.row.uid && other.inode.row.gid == inode.row.gid
+                    && other.inode.row.mode & 0o444 == inode.row.mode & 0o444
+            }?.inode
     }
 }

@@ -47,22 +47,25 @@ import Testing
         #expect(!mayBeCopy(row(20_240_502), of: row(20_240_501)))
     }
 
-    @Test func `a Live Photo's video, a raw file's JPEG and a sidecar are companions`() {
+    @Test func `a raw file's picture and a sidecar are companions`() {
         func row(_ media: Int64, _ captured: Int64) -> PhotoRow {
             var row = PhotoRow(ino: 1, day: 20_240_501)
             (row.media, row.captured) = (media, captured)
             return row
         }
-        let still = row(5, 0)
+        let still = row(2, 0)
         func follows(_ other: String, _ row: PhotoRow?) -> Bool {
             isCompanion(
                 Array(other.utf8), row, of: Array("IMG_1.HEIC".utf8), still, captured: 1000)
         }
-        #expect(follows("IMG_1.MOV", row(9, 1003)) && follows("IMG_1.jpg", row(1, 997)))
+        #expect(follows("IMG_1.3FR", row(6, 1000)) && !follows("IMG_1.TIF", row(6, 1000)))
+        #expect(follows("IMG_1.CR2", row(21, 1003)) && follows("IMG_1.dng", row(20, 997)))
         #expect(follows("IMG_1.xmp", nil) && follows("IMG_1.HEIC.xmp", nil))
-        #expect(!follows("IMG_1.MOV", row(9, 1004)) && !follows("IMG_1.heic", row(5, 1000)))
-        #expect(!follows("IMG_2.MOV", row(9, 1000)) && !follows("IMG_1.txt", nil))
-        #expect(!follows("IMG_1.001.MOV", row(9, 1000)))
+        #expect(!follows("IMG_1.CR2", row(21, 1004)) && !follows("IMG_1.heic", row(2, 1000)))
+        #expect(!follows("IMG_2.CR2", row(21, 1000)) && !follows("IMG_1.txt", nil))
+        #expect(!follows("IMG_1.001.CR2", row(21, 1000)))
+        // Other pictures, and videos that are not of a Live Photo, only happen to have the stem.
+        #expect(!follows("IMG_1.jpg", row(1, 1000)) && !follows("IMG_1.MOV", row(51, 1000)))
     }
 
     @Test func `an edit is its original's companion, also of the same type`() {

@@ -154,6 +154,16 @@ import Testing
         #expect(try fixture.moments() == ["2024-05-01/IMG_1.cr2"])
     }
 
+    /// Other pictures and videos only happen to have the stem.
+    @Test func `a picture of the same stem and time stays`() throws {
+        try fixture.put("albums/IMG_3.tif", raw("2024-05-01", more: 3))
+        try fixture.put("albums/IMG_3.jpg", jpeg("2024-05-01", more: 4))
+        try fixture.mv("moments/2024-05-01/IMG_3.jpg", "moments/2020-01-01/IMG_3.jpg")
+        try fixture.rm("moments/2020-01-01/IMG_3.jpg")
+        #expect(try fixture.ls("moments/2024-05-01").contains("IMG_3.tif"))
+        #expect(fixture.exists("albums/IMG_3.tif"))
+    }
+
     @Test func `out of an album goes only the name`() throws {
         try fixture.rm("albums/IMG_1.jpg")
         #expect(try fixture.ls("albums").contains("IMG_1.cr2"))

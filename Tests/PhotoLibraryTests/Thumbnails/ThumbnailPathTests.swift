@@ -50,7 +50,7 @@ import Testing
     @Test func `a Live Photo's video has the picture of its still, though no program decodes it`() throws {
         let (fixture, _) = try Fixture.withStandIn()
         let (still, video) = ("IMG_20240501_123000.jpg", "IMG_20240501_123000.mp4")
-        try fixture.put("albums/" + still, jpeg("2024-05-01"))
+        try fixture.put("albums/" + still, appleJPEG("2024-05-01", tag: 17, "AAAA-1", more: 1))
         let bytes = [0, 0, 0, 16] + Array("ftypisom".utf8) + [0, 0, 0, 0] + Array("video".utf8)
         try fixture.put("albums/" + video, bytes + [1])
         try fixture.put("albums/IMG_20240501_124500.mp4", bytes + [2])
@@ -60,6 +60,13 @@ import Testing
             #expect(try fixture.get("\(directory)/.thumbs/512/\(video).jpg") != picture)
             #expect(try fixture.ls("\(directory)/.thumbs") == [still, video + ".jpg", "fast"])
         }
+        // Nobody sees by the video what the still does not show.
+        _ = try fixture.library.setAttributes(
+            try fixture.ino("albums/" + still), AttributeChanges(mode: 0o600), fixture.caller)
+        #expect(!fixture.exists("albums/.thumbs/\(video).jpg"))
+        _ = try fixture.library.setAttributes(
+            try fixture.ino("albums/" + still), AttributeChanges(mode: 0o644), fixture.caller)
+        #expect(fixture.exists("albums/.thumbs/\(video).jpg"))
         try fixture.mv("moments/2024-05-01/" + still, "moments/2024-05-01/other.jpg")
         #expect(!fixture.exists("albums/.thumbs/\(video).jpg"))
     }
