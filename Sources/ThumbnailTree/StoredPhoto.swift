@@ -23,7 +23,8 @@ struct StoredPhoto: PictureSource {
     func photo() throws(FileError) -> PicturedPhoto {
         try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            guard inode.isPhoto else { throw .noEntry }
+            // Half of a new picture and half of the old are the picture of neither.
+            guard inode.isPhoto, inode.state?.isBeingEdited != true else { throw .noEntry }
             let row = try tree.photo(inode)
             guard let raw = UInt8(exactly: row.media), let type = MediaType(rawValue: raw) else {
                 throw .noEntry

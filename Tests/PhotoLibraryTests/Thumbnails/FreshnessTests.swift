@@ -48,6 +48,19 @@ import VaultCatalogue
         }
     }
 
+    @Test func `a photo has no picture while it is written over`() throws {
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg(more: 1))
+        let before = try pictures(fixture, "albums", "a.jpg")
+        let handle = try fixture.open("albums/a.jpg")
+        #expect(try pictures(fixture, "albums", "a.jpg") == before)
+        try fixture.write(handle, Array(jpeg(more: 2).prefix(200)))
+        expectError(.noEntry) { _ = try fixture.get("albums/.thumbs/a.jpg") }
+        try fixture.write(handle, Array(jpeg(more: 2).dropFirst(200)), at: 200)
+        try fixture.close(handle)
+        #expect(try pictures(fixture, "albums", "a.jpg") != before)
+    }
+
     /// As editors and rsync save.
     @Test func `a photo replaced by a new file has another picture`() throws {
         let (fixture, _) = try Fixture.withStandIn { $0.versions = .off }
