@@ -49,6 +49,11 @@ func runImport(_ arguments: Arguments) throws(Failure) {
     let vault = arguments.operands[0]
     let settings = try ImportSettings(arguments)
     try requireVault(vault)
+    if settings.moves {
+        for path in arguments.operands.dropFirst() where isLinkToFile(path) {
+            throw Failure(.usage, path, "a symbolic link: --move removes files, so name the file itself")
+        }
+    }
     let library = try openLibrary(vault, arguments, readOnly: settings.isDry, commitsSeldom: true)
     let paths = outermost(arguments.operands.dropFirst().map { HostPath(realPath($0)) })
     let identity = (try? HostPath(vault).status())?.identity
@@ -74,6 +79,11 @@ func runImport(_ arguments: Arguments) throws(Failure) {
     }
     if let end { throw end }
     try conclude(run.report, vault)
+}
+
+private func isLinkToFile(_ path: String) -> Bool {
+    guard let status = try? HostPath(path).status(), status.isSymbolicLink else { return false }
+    return (try? HostPath(realPath(path)).status())?.isRegular == true
 }
 
 /// Opens the space that the password opens, as a mount does, but in this process.

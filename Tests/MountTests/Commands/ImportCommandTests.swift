@@ -174,6 +174,18 @@ extension Place {
         #expect(!exists(place.root + "/out"))
     }
 
+    @Test func `--move by a link to a file is refused`() throws {
+        let place = try Place()
+        try place.source("a.jpg", Photo().bytes)
+        try place.shell("ln -s source/a.jpg link.jpg; ln -s source folder")
+        let ended = try place.command("import", "V", "link.jpg", "--move")
+        #expect(ended.status == 2 && ended.errors.contains("name the file itself"))
+        #expect(try place.bytes(place.root + "/source/a.jpg") == Photo().bytes)
+        // The files in a folder are those that the user means.
+        #expect(try place.command("import", "V", "folder", "--move").status == 0)
+        #expect(try place.files(place.root + "/source").isEmpty)
+    }
+
     @Test func `--move takes away files that are safe, and nothing else`() throws {
         let place = try Place()
         try makeSources(place)
