@@ -43,7 +43,7 @@ public final class FileHandle: @unchecked Sendable {
 }
 
 extension Library {
-    /// Creates a regular file and opens it.
+    /// Creates a regular file and opens it. In a day it may be a photo that was emptied: see `PhotoTree.rejoin`.
     public func create(
         _ parent: UInt64, _ name: Name, mode: UInt32, flags: Int32, _ caller: Caller
     ) throws(FileError) -> (Entry, FileHandle) {
@@ -52,7 +52,9 @@ extension Library {
         let mode = mode & permissionMask | regularType
         try session.requireRowRoom()
         return try session.changing { tree throws(FileError) in
-            let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
+            var found = flags & O_EXCL == 0 ? try tree.rejoin(parent, name.bytes, caller) : nil
+            if found == nil { found = try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in } }
+            guard let (directory, inode) = found else { throw .damaged }
             let entry = try tree.entry(inode, in: directory)
             return (entry, try openedHandle(inode, tree, flags: flags))
         }

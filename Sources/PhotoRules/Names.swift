@@ -7,17 +7,31 @@ package func isWorkingName(_ name: [UInt8]) -> Bool {
         || workingSuffixes.contains { hasSuffix(name, $0) }
 }
 
-/// The name that NAME~, NAME_original and NAME.bak are backups of, or nil.
+/// The name that NAME~, NAME.~1~, NAME_original, NAME.bak and NAME.t are backups of, or nil.
 package func backupOriginal(_ name: [UInt8]) -> [UInt8]? {
+    if let original = numberedBackupOriginal(name) { return original }
     for suffix in backupSuffixes where hasSuffix(name, suffix) && name.count > suffix.count {
         return Array(name.dropLast(suffix.count))
     }
     return nil
 }
 
-/// The backup names to which an editor may have renamed NAME before it wrote NAME anew.
+/// The backup names to which an editor may have renamed NAME before it wrote NAME anew, except for numbered ones.
 package func backupNames(_ name: [UInt8]) -> [[UInt8]] {
     backupSuffixes.map { name + $0 }.filter { $0.count <= nameBytesMax }
+}
+
+/// NAME.~NUMBER~, as the GNU programs and Emacs number their backups.
+package func numberedBackupName(_ name: [UInt8], _ number: Int) -> [UInt8] {
+    name + Array(".~\(number)~".utf8)
+}
+
+private func numberedBackupOriginal(_ name: [UInt8]) -> [UInt8]? {
+    guard name.last == UInt8(ascii: "~"), let mark = name.dropLast().lastIndex(of: UInt8(ascii: "~")),
+        mark > 1, name[mark - 1] == UInt8(ascii: "."), mark + 1 < name.count - 1,
+        name[(mark + 1)...].dropLast().allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+    else { return nil }
+    return Array(name[..<(mark - 1)])
 }
 
 /// Whether `shown` is `name` or a numbered form of it.
@@ -39,4 +53,5 @@ package func dayNumber(named name: [UInt8]) -> Int64? { CivilDay(parsing: name).
 // The last is a whole picture, which exiftool removes again when it overwrites the original in place.
 private let workingSuffixes: [[UInt8]] =
     [".part", ".tmp", ".crdownload", "_exiftool_tmp"].map { Array($0.utf8) }
-private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak"].map { Array($0.utf8) }
+// The last is jhead's.
+private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak", ".t"].map { Array($0.utf8) }

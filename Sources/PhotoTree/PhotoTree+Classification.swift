@@ -54,7 +54,24 @@ extension PhotoTree {
                 seen: probe, space, now: now)
             return
         }
-        if try becomeCopy(inode, probe, named: place.name, in: directory, space, now: now) { return }
+        let former = try takeFormer(of: inode)
+        if former?.row.isPinned != true,
+            try becomeCopy(inode, probe, named: place.name, in: directory, space, now: now)
+        {
+            return
+        }
+        if let former {
+            row.former = former.row.former
+            setNameGivenInMoments(inode, isGiven: former.isNameGiven)
+            if try moment(of: inode) == nil {
+                row.inherit(from: former.row, now: now.seconds)
+                let name = former.isNameGiven ? former.place.name : place.name
+                try addMoment(inode, day: row.day, name: name, now: now)
+                return try storePhoto(inode, row)
+            }
+            try storePhoto(inode, former.row)
+            return try refile(inode, row, from: former.row, now: now)
+        }
         // A plain file may already have names in days; these count even if they are names of working files.
         if let own = try moment(of: inode) {
             try keepOnly(own.row, amongDaysOf: inode, now: now)
@@ -95,6 +112,16 @@ extension PhotoTree {
         }
         var row = PhotoRow(inode.row, probe, named: name, now: now)
         row.former = old.former
+        try refile(inode, row, from: old, now: now)
+    }
+
+    /// Stores the row of a photo with new bytes, and moves it to their day if that is another.
+    ///
+    /// - Parameter old: the row before they were written.
+    private func refile(
+        _ inode: Inode, _ new: PhotoRow, from old: PhotoRow, now: Timestamp
+    ) throws(FileError) {
+        var row = new
         if !row.inherit(from: old, now: now.seconds) && row.day != old.day {
             if let own = try moment(of: inode) {
                 try queueCompanionMoves(
@@ -119,6 +146,7 @@ extension PhotoTree {
 
     /// Turns a former photo into a plain file, which leaves moments unless its only name is there.
     func demote(_ inode: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+        try noteFormer(inode)
         if inode.row.nlink > 1 { try removeMoment(inode, now: now) }
         try deletePhoto(inode, space)
     }

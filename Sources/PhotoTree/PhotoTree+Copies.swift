@@ -161,16 +161,14 @@ extension PhotoTree {
         try sql(tables.moveCopies(of: photo.ino, to: copy.ino))
     }
 
-    /// If a photo is saved with the same bytes, makes its copies those of the new file, which shares its content.
-    /// Returns false if the bytes differ, or there are no copies.
-    func handOver(
-        _ photo: Inode, toEqual new: Inode, _ seen: MediaProbe?, _ space: Space
-    ) throws(FileError) -> Bool {
-        let equals = seen?.equals ?? []
-        guard equals.contains(where: { $0.ino == photo.ino && $0.revision == photo.row.revision }),
-            photo.row.size == new.row.size, try !copies(of: photo).isEmpty, photo.state?.share() ?? true
-        else { return false }
-        try shareContent(of: photo, with: new, space)
+    /// Makes the copies of a photo that is saved with the same bytes those of the new file, which shares its content.
+    /// Returns false if there are none.
+    func handOver(_ photo: Inode, toEqual new: Inode, _ space: Space) throws(FileError) -> Bool {
+        guard photo.row.size == new.row.size, try !copies(of: photo).isEmpty, photo.state?.share() ?? true
+        else {
+            return false
+        }
+        if photo.row.content != new.row.content { try shareContent(of: photo, with: new, space) }
         try sql(tables.moveCopies(of: photo.ino, to: new.ino))
         return true
     }

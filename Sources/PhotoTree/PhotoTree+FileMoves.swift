@@ -133,10 +133,12 @@ extension PhotoTree {
         else { return false }
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.countLinks(by: -1)
+        let wasCopy = request.source.isCopy
+        if wasCopy { try forgetCopy(request.source) }
         let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
         try replacePhoto(
             from: target.inode, to: request.source, row, except: staying, in: request.to,
-            named: request.newName, seen: probe, space, now: request.now)
+            named: request.newName, seen: probe, isSame: wasCopy, space, now: request.now)
         // The saved bytes may be those of another photo.
         if let probe {
             _ = try becomeCopy(
@@ -158,7 +160,15 @@ extension PhotoTree {
         if case .media(let probe) = request.classification {
             return PhotoRow(source.row, probe, named: request.newName, now: request.now)
         }
-        return source.isPhoto ? try photo(source) : nil
+        if source.isPhoto { return try photo(source) }
+        // The photo is saved with the bytes that it has.
+        guard let photo = request.target?.inode, try self.photo(representedBy: source)?.ino == photo.ino
+        else {
+            return nil
+        }
+        var row = try self.photo(photo)
+        row.ino = source.ino
+        return row
     }
 
     // MARK: Steps
@@ -207,14 +217,16 @@ extension PhotoTree {
         try storePhoto(request.source, row)
     }
 
-    /// Removes the photo's names in other days. A backup name next to its own, which it has if its album links stay
-    /// with its old bytes, is left there by a rename within the day.
+    /// Removes the photo's names in days that it has besides the new one. A backup name next to its own, which it has
+    /// if its album links stay with its old bytes, is left there by a rename within the day.
     private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
-        guard request.from.ino != request.to.ino else { return }
-        let own = try names(of: request.source).first {
-            $0.parent == request.to.ino && $0.name == request.newName
-        }
-        if let own { try keepOnly(own, amongDaysOf: request.source, now: request.now) }
+        let names = try moments(of: request.source).map(\.row)
+        guard let arrived = names.first(where: { $0.isOf(request.to.ino, request.newName) }) else { return }
+        let isWithinDay = request.from.ino == request.to.ino
+        let isBackup = backupOriginal(request.newName) != nil
+        if isWithinDay, isBackup, names.contains(where: { backupOriginal($0.name) == nil }) { return }
+        try keepOnly(
+            arrived, amongDaysOf: request.source, keepsBackups: isWithinDay && !isBackup, now: request.now)
     }
 
     /// A name in an album was changed: the photo's moment may be named after it.

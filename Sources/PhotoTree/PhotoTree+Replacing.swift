@@ -19,10 +19,11 @@ extension PhotoTree {
     /// Makes `new`, which was saved as `name` in `place`, the photo: its moment and memberships are
     /// retargeted from `old`. The names in `staying` keep the old file, which becomes a plain file if all of
     /// them are backups, else a photo of its own. `row` describes the new file; `seen` is its classification,
-    /// if one was needed. If `new` had a moment of its own, that is removed.
+    /// if one was needed; `isSame` says without it that the bytes are the same. If `new` had a moment of its own, that
+    /// is removed.
     func replacePhoto(
         from old: Inode, to new: Inode, _ row: PhotoRow, except staying: Set<UInt64>, in place: Inode,
-        named name: [UInt8], seen: MediaProbe? = nil, _ space: Space, now: Timestamp
+        named name: [UInt8], seen: MediaProbe? = nil, isSame: Bool = false, _ space: Space, now: Timestamp
     ) throws(FileError) {
         if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
         {
@@ -32,7 +33,7 @@ extension PhotoTree {
         let previous = try photo(old)
         let isGiven = old.row.flags.contains(.namedInMoments)
         let isSame =
-            seen?.equals.contains { $0.ino == old.ino && $0.revision == old.row.revision } ?? false
+            isSame || seen?.equals.contains { $0.ino == old.ino && $0.revision == old.row.revision } ?? false
         try handOverVersions(of: old, to: new, isSame: isSame, now: now)
         var link: [UInt8]?
         for entry in try names(of: old) {
@@ -58,7 +59,8 @@ extension PhotoTree {
             try addMoment(old, day: previous.day, name: link, now: now)
             setNameGivenInMoments(old, isGiven: false)
         } else {
-            if try !handOver(old, toEqual: new, seen, space) { try promoteCopy(of: old, now: now) }
+            let areHandedOver = isSame ? try handOver(old, toEqual: new, space) : false
+            if !areHandedOver { try promoteCopy(of: old, now: now) }
             try deletePhoto(old, space)
         }
         var row = row
@@ -78,11 +80,23 @@ extension PhotoTree {
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
         for candidate in backupNames(name) {
-            guard let found = try find(directory, candidate), found.inode.isPhoto,
-                found.inode.ino != inode.ino
-            else { continue }
-            if try photo(found.inode).former == name { return found.inode }
+            if let found = try find(directory, candidate)?.inode, try isBackup(found, of: name, except: inode)
+            {
+                return found
+            }
+        }
+        // Older ones are plain files.
+        var number = 1
+        while let found = try find(directory, numberedBackupName(name, number))?.inode {
+            if try isBackup(found, of: name, except: inode) { return found }
+            number += 1
         }
         return nil
+    }
+
+    /// Whether a photo had that name when an editor renamed it to its own.
+    private func isBackup(_ photo: Inode, of name: [UInt8], except inode: Inode) throws(FileError) -> Bool {
+        guard photo.isPhoto, photo.ino != inode.ino else { return false }
+        return try self.photo(photo).former == name
     }
 }

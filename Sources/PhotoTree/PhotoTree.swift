@@ -20,6 +20,10 @@ package final class PhotoTree: Tree {
     package internal(set) var companionMoves: [UInt64: CompanionMove] = [:]
     /// Photos' names that unlink(2) removed just now, and that are not in use again.
     var removedNames: RecentTable<RemovedPlace, RemovedName>
+    /// Photos that became plain files just now, by inode.
+    var formerPhotos: RecentTable<UInt64, FormerPhoto>
+    /// The inodes of those that were emptied, by their names in moments that are not in use again.
+    var emptiedPhotos: RecentTable<RemovedPlace, UInt64>
     /// The thread whose request is served; -1 if none.
     package var callerThread: Int32 = -1
     /// When photos last came into views or left them; the earliest time at the start of a session.
@@ -34,6 +38,8 @@ package final class PhotoTree: Tree {
     ) throws(FileError) {
         (self.trashDays, self.versions, self.clocks) = (trashDays, versions, clocks)
         removedNames = RecentTable(countMax: options.limits.removedNames)
+        formerPhotos = RecentTable(countMax: options.limits.formerPhotos)
+        emptiedPhotos = RecentTable(countMax: options.limits.formerPhotos)
         try super.init(tables, options)
     }
 
@@ -42,7 +48,9 @@ package final class PhotoTree: Tree {
 
     /// A removed name is in use again.
     package override func didAdd(_ name: [UInt8], to directory: UInt64) {
-        if !removedNames.isEmpty { removedNames.remove(RemovedPlace(directory: directory, name: name)) }
+        let place = RemovedPlace(directory: directory, name: name)
+        if !removedNames.isEmpty { removedNames.remove(place) }
+        if !emptiedPhotos.isEmpty { emptiedPhotos.remove(place) }
     }
 
     package override func willStoreMarks() throws(CatalogueError) { try settleViewNames() }

@@ -65,6 +65,9 @@ public struct Limits: Sendable, Hashable {
     /// Photos' names that were removed just now, onto which a program may rename a new file; at most twice as many are
     /// remembered.
     public var removedNames = 1024
+    /// Photos that became plain files just now, which a program may make photos again; at most twice as many are
+    /// remembered.
+    public var formerPhotos = 1024
     /// Identity records that one durable commit writes; the same of a commit that a program waits for.
     public var records = 8192
     public var awaitedRecords = 64
@@ -146,6 +149,7 @@ public struct Limits: Sendable, Hashable {
         limits.staleInodes = 64
         limits.virtualNames = 1
         limits.removedNames = 64
+        limits.formerPhotos = 64
         limits.records = 1
         limits.awaitedRecords = 1
         limits.recordsPerLock = 1

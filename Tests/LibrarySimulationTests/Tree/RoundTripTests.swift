@@ -69,7 +69,7 @@ private struct Entry: Equatable {
     var mode: UInt32
     var bytes: [UInt8]
     var modified: Timestamp?
-    /// The first name of the file; empty for a file in moments that is no photo.
+    /// The first name in albums of a photo.
     var first: String
     /// Its day; empty for what is no photo.
     var captured: String
@@ -100,17 +100,21 @@ extension Fixture {
         {
             let below = path + "/" + name
             let found = try stat(below)
-            // What has a working name in an album is imported as a program's file, unless it is a photo's further name.
-            let isFile = below.hasPrefix("albums") && Self.isWorking(below)
-            let day = isFile ? nil : (try? captured(below)).map { $0.prefix(10) }
             if first[found.ino] == nil { first[found.ino] = below }
+            let firstName = first[found.ino] ?? ""
+            // A file of an album that comes first under a working name is imported as a program's file; a picture that
+            // is called like a sidecar may be.
+            let isFile =
+                firstName.hasPrefix("albums") && Self.isWorking(firstName)
+                || ImportRules.isSidecar(Name(name))
+            let day = isFile ? nil : (try? captured(below)).map { $0.prefix(10) }
             // Versions are called after one of the names of their photo.
             let isVersion = path.contains("/.versions/")
             entries[isVersion ? path + "/" + (name.split(separator: ".").first ?? "") : below] = Entry(
                 mode: found.mode, bytes: found.isRegular ? try get(below) : [],
                 // Days come and go with photos.
                 modified: found.isDirectory ? nil : found.modified,
-                first: isVersion || below.hasPrefix("moments") && day == nil ? "" : first[found.ino] ?? "",
+                first: isVersion || day == nil || firstName.hasPrefix("moments") ? "" : firstName,
                 captured: day.map(String.init) ?? "")
             if found.isDirectory { try look(below: below, &entries, &first) }
         }

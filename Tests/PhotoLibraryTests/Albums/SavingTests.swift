@@ -112,7 +112,7 @@ import VaultFormat
         #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg())
     }
 
-    @Test(arguments: ["x.jpg~", "x.jpg_original", "x.jpg.bak"])
+    @Test(arguments: ["x.jpg~", "x.jpg_original", "x.jpg.bak", "x.jpg.t", "x.jpg.~1~"])
     func `a backup becomes plain when a new file takes its name`(backup: String) throws {
         for isRenamed in [true, false] {
             let fixture = try Fixture()
@@ -133,6 +133,48 @@ import VaultFormat
             #expect(try fixture.moments() == ["2024-05-02/x.jpg"])
             #expect(try fixture.ino("moments/2024-05-02/x.jpg") == new)
         }
+    }
+
+    @Test func `numbered backups stay as plain files`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 0))
+        for number in 1...3 {
+            try fixture.mv("albums/x.jpg", "albums/x.jpg.~\(number)~")
+            try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: number))
+            #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        }
+        #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 3))
+        for number in 1...3 {
+            let backup = "albums/x.jpg.~\(number)~"
+            #expect(try fixture.get(backup) == jpeg("2024-05-01", more: number - 1))
+            #expect(try fixture.stat(backup).nlink == 1)
+        }
+    }
+
+    /// `cp x y; mv y x`, or sed -i that changes nothing.
+    @Test func `a copy that is renamed over its photo is the photo`() throws {
+        let fixture = try Fixture()
+        let bytes = jpeg("2024-05-01", more: 1)
+        for path in ["albums/A", "albums/B"] { try fixture.mkdir(path) }
+        try fixture.put("albums/x.jpg", bytes)
+        try fixture.mkdir("moments/2020-01-01")
+        try fixture.mv("moments/2024-05-01/x.jpg", "moments/2020-01-01/x.jpg")
+        try fixture.ln("moments/2020-01-01/x.jpg", "albums/A/member.jpg")
+        try fixture.put("albums/B/copy.jpg", bytes)
+        let new = try fixture.put("albums/y.jpg", bytes)
+        #expect(try fixture.stat("albums/y.jpg").nlink == 1)
+        try fixture.mv("albums/y.jpg", "albums/x.jpg")
+        for path in ["albums/x.jpg", "albums/A/member.jpg", "moments/2020-01-01/x.jpg"] {
+            #expect(try fixture.ino(path) == new)
+        }
+        #expect(try fixture.moments() == ["2020-01-01/x.jpg"])
+        #expect(!fixture.exists("albums/.versions/x.jpg"))
+        // The other copy is one still.
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 2))
+        #expect(try fixture.moments() == ["2020-01-01/copy.jpg", "2020-01-01/x.jpg"])
+        #expect(try fixture.get("albums/A/member.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(try fixture.get("albums/B/copy.jpg") == bytes)
+        try fixture.remount()
     }
 
     @Test(arguments: ["x.jpg~", "x.jpg_original"])

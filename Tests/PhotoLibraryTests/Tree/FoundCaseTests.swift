@@ -53,6 +53,18 @@ private let files = ".Trash-0/files"
         #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
     }
 
+    @Test(arguments: [
+        ("a.jpg~", "w.jpg", ["a.jpg", "w.jpg"]), ("b.jpg", "w.jpg", ["a.jpg", "a.jpg~", "w.jpg"]),
+        ("a.jpg~", "w.jpg~", ["a.jpg", "b.jpg", "w.jpg~"]), ("b.jpg", "w.jpg~", ["a.jpg", "w.jpg~"]),
+    ])
+    func `a photo renamed in its day is there once`(from: String, to: String, shown: [String]) throws {
+        let fixture = try rigWithABackupBesideItsPhoto()
+        try fixture.mv("moments/2024-05-01/" + from, "moments/2024-05-01/" + to)
+        #expect(try fixture.ls("moments/2024-05-01") == shown)
+        // It is audited.
+        try fixture.remount()
+    }
+
     /// The links that stayed with the old bytes were gone with the backup, and the photo with them, into the trash.
     @Test func `an editor's backup is removed without the photo that it was`() throws {
         let fixture = try rigWithABackupBesideItsPhoto()

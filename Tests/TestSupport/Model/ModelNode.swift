@@ -31,6 +31,15 @@ final class ModelNode {
         var isNamed = false
     }
 
+    /// What a photo was before its bytes became those of no photo.
+    struct Former {
+        var photo: Photo
+        let directory: ModelNode
+        let name: String
+        /// The mount in which it was.
+        let session: Int
+    }
+
     /// A photo that was taken out of moments: its name there, and the names in albums that it and its copies had.
     struct Trashed {
         let name: String
@@ -51,6 +60,8 @@ final class ModelNode {
     var names: [Name] = []
     /// Of a directory.
     var entries: [String: ModelNode] = [:]
+    /// Of a day: photos that were emptied, by their names here, which nothing has taken since.
+    var emptied: [String: ModelNode] = [:]
     /// Of a day in moments: its date.
     var day: String?
     /// Of a day: whether a program asked for it, so that it is listed even when empty.
@@ -61,6 +72,7 @@ final class ModelNode {
     /// Of a photo, by their numbers.
     var copies: [ModelNode] = []
     var trashed: Trashed?
+    var former: Former?
     /// Whether it has versions of a photo that it is or was.
     var hasVersions = false
     /// The bytes of the version that is called the original; nil if none is.
@@ -115,11 +127,13 @@ func isModelNumbered(_ shown: String, of name: String) -> Bool {
 }
 
 /// The names that a backup of NAME may have.
-func modelBackups(of name: String) -> [String] { [name + "~", name + "_original", name + ".bak"] }
+func modelBackups(of name: String) -> [String] {
+    [name + "~", name + "_original", name + ".bak", name + ".t", name + ".~1~"]
+}
 
 /// Whether it is called as a backup of something.
 func isModelBackup(_ name: String) -> Bool {
-    ["~", "_original", ".bak"].contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
+    ["~", "_original", ".bak", ".t"].contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
 }
 
 /// Whether a directory of that name may be made in moments.

@@ -5,7 +5,8 @@ extension ModelPlayer {
     /// Does one thing that programs do.
     mutating func step() throws {
         switch roll(100) {
-        case ..<16: try perform(.write(newPath(), picture()))
+        case ..<14: try perform(.write(newPath(), picture()))
+        case ..<16: try saveInTwoSteps()
         case ..<19: try perform(.write(anyPath(), text()))
         case ..<23: if let path = file() { try perform(.append(path, text())) }
         case ..<25: if let path = file() { try perform(.truncate(path, roll(2) == 0 ? 0 : 400 + roll(300))) }
@@ -144,9 +145,16 @@ extension ModelPlayer {
         try perform(.replace(path, by: roll(4) > 0 ? temporary : file() ?? temporary))
     }
 
+    /// As ImageMagick.
+    private mutating func saveInTwoSteps() throws {
+        guard let path = photo() else { return }
+        try perform(.write(path, []))
+        try perform(.write(path, roll(4) == 0 ? text() : picture()))
+    }
+
     private mutating func saveWithBackup() throws {
         guard let path = photo() else { return }
-        let backup = path + ["~", "_original", ".bak"][roll(3)]
+        let backup = path + ["~", "_original", ".bak", ".t", ".~1~"][roll(5)]
         try perform(roll(2) == 0 ? .rename(path, backup, .plain) : .link(path, backup))
         if roll(3) > 0 {
             try perform(.write(path, picture()))

@@ -55,6 +55,11 @@ extension ModelTree {
     }
 
     private func unfile(_ node: ModelNode) {
+        if let moment = node.moment, let photo = node.photo {
+            node.former = ModelNode.Former(
+                photo: photo, directory: moment.directory, name: moment.name, session: session)
+            if node.bytes.isEmpty { moment.directory.emptied[moment.name] = node }
+        }
         if node.names.count > 1, let moment = node.moment { drop(moment, of: node) }
         forgetPhoto(node)
     }
@@ -63,6 +68,23 @@ extension ModelTree {
         guard let old = node.photo, !old.isPinned, old.day != taken else { return }
         node.photo?.day = taken
         moveMoment(node, to: taken)
+    }
+
+    /// What it was before it was no photo, if it does not lie on another day by now.
+    private func takeFormer(of node: ModelNode) -> ModelNode.Former? {
+        defer { node.former = nil }
+        guard let former = node.former, former.session == session else { return nil }
+        if let moment = node.moment, !moment.isOf(former.directory, former.name) { return nil }
+        return former
+    }
+
+    /// The photo that was emptied under that name, and has names in albums only.
+    func emptiedPhoto(_ name: String, in directory: ModelNode) -> ModelNode? {
+        guard directory.day != nil, let node = directory.emptied[name], !node.isGone, node.isFile,
+            !node.isPhoto,
+            node.original == nil, node.bytes.isEmpty, node.moment == nil
+        else { return nil }
+        return node
     }
 
     private func fileAnew(_ node: ModelNode, _ taken: String, _ place: ModelNode.Name) {
@@ -75,7 +97,16 @@ extension ModelTree {
                 isLookedAt: true)
             return
         }
-        if becomeCopy(node, place.directory) { return }
+        let former = takeFormer(of: node)
+        if former?.photo.isPinned != true, becomeCopy(node, place.directory) { return }
+        if let former {
+            node.photo = former.photo
+            guard node.moment == nil else { return refile(node, taken) }
+            if !former.photo.isPinned { node.photo?.day = taken }
+            return addMoment(
+                node, day: former.photo.isPinned ? former.photo.day : taken,
+                name: former.photo.isNamed ? former.name : place.name)
+        }
         // Moments has it once: where it lies in a day already, that is its place.
         if let moment = node.moment, let day = moment.directory.day {
             for other in node.names where other.directory.day != nil && other.id != moment.id {

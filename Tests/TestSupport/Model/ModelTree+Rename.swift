@@ -260,8 +260,8 @@ extension ModelTree {
             return 0
         }
         noteBackup(it)
+        keepOnlyArrived(it)
         if it.from !== it.to {
-            keepOnlyArrived(it)
             it.source.photo?.day = day
             it.source.photo?.isPinned = true
         }
@@ -273,11 +273,15 @@ extension ModelTree {
         it.source.photo?.former = modelBackups(of: it.row.name).contains(it.newName) ? it.row.name : nil
     }
 
-    /// Moments has every photo once, backups' names counted.
+    /// Moments has every photo once: one name in days, or beside backups' names in the same day.
     private func keepOnlyArrived(_ it: Renaming) {
-        for other in it.source.names where other.directory.day != nil && !other.isOf(it.to, it.newName) {
-            drop(other, of: it.source)
+        let others = it.source.names.filter { $0.directory.day != nil && !$0.isOf(it.to, it.newName) }
+        var leaving = others
+        if it.from === it.to {
+            let plain = others.filter { !isModelBackup($0.name) }
+            leaving = isModelBackup(it.newName) ? (plain.isEmpty ? others : []) : plain
         }
+        for other in leaving { drop(other, of: it.source) }
     }
 
     /// A photo from elsewhere never replaces one; within the day, or by a plain file, one is overwritten as by rm.
@@ -320,10 +324,13 @@ extension ModelTree {
         it.from.entries[it.row.name] = nil
         it.source.names.removeAll { $0.id == it.row.id }
         let wasLookedAt = !it.source.isPhoto || isLookedAtAgain(it)
+        let wasCopy = it.source.original != nil
+        it.source.original?.copies.removeAll { $0 === it.source }
+        it.source.original = nil
         replacePhoto(
             from: target, to: it.source, photo, except: staying, in: it.to, named: it.newName,
             isLookedAt: wasLookedAt && !it.isTargetRestored)
-        if wasLookedAt { _ = becomeCopy(it.source, it.to) }
+        if wasLookedAt && !wasCopy { _ = becomeCopy(it.source, it.to) }
         return true
     }
 
@@ -338,7 +345,7 @@ extension ModelTree {
         if !it.source.isPhoto || !isWorking {
             guard isNew(it.source, it.row), isWorking || it.from === it.to else { return nil }
         }
-        if it.source.original != nil { return nil }
+        if let photo = it.source.original { return photo === it.target?.node ? photo.photo : nil }
         if !it.source.isPhoto || isLookedAtAgain(it) {
             return it.source.takenDay.map { ModelNode.Photo(day: $0) }
         }

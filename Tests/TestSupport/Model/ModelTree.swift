@@ -30,7 +30,10 @@ final class ModelTree {
     /// A new mount: days that only filing made are dropped where they are empty.
     func remount() {
         session += 1
-        for (name, day) in moments.listed where day.isUnlistedDay { drop(name, of: day) }
+        for (name, day) in moments.listed {
+            day.emptied = [:]
+            if day.isUnlistedDay { drop(name, of: day) }
+        }
     }
 
     // MARK: Nodes and names
@@ -44,6 +47,7 @@ final class ModelTree {
         precondition(directory.entries[name] == nil, "\(name) is there already")
         nameCount += 1
         directory.entries[name] = node
+        directory.emptied[name] = nil
         node.names.append(ModelNode.Name(directory: directory, name: name, id: nameCount, isMember: isMember))
     }
 
@@ -220,7 +224,7 @@ final class ModelTree {
         } else {
             let refused = refusal(directory, name, .file)
             if refused != 0 { return refused }
-            node = make(.file, mode: 0o644)
+            node = emptiedPhoto(name, in: directory) ?? make(.file, mode: 0o644)
             add(directory, name, node)
         }
         node.bytes = []

@@ -1,0 +1,113 @@
+import LinuxIO
+import TestSupport
+import Testing
+import VaultFormat
+
+@testable import FileRequests
+@testable import LibraryFixtures
+
+/// Programs that empty a file and close it before they write it anew: `convert x.jpg x.jpg`, `: >x; cat y >x`.
+@Suite("Albums: saving in two steps") struct TwoStepSaveTests {
+    private let old = jpeg("2024-05-01", more: 1)
+    private let new = jpeg("2024-05-01", more: 2)
+
+    private func empty(_ path: String, _ fixture: Fixture) throws {
+        try fixture.close(try fixture.createOpen(path))
+    }
+
+    /// A photo on a day that the user chose, under a name given there, in an album of the name it came by.
+    private func pinned() throws -> Fixture {
+        let fixture = try Fixture(trashDays: 30)
+        try fixture.mkdir("albums/A")
+        try fixture.put("albums/A/x.jpg", old)
+        try fixture.mkdir("moments/2020-02-02")
+        try fixture.mv("moments/2024-05-01/x.jpg", "moments/2020-02-02/mine.jpg")
+        return fixture
+    }
+
+    @Test(arguments: ["moments/2020-02-02/mine.jpg", "albums/A/x.jpg"])
+    func `a photo that is emptied first stays the photo`(path: String) throws {
+        let fixture = try pinned()
+        let (before, time) = (try fixture.stat("albums/A/x.jpg"), try fixture.captured("albums/A/x.jpg"))
+        try empty(path, fixture)
+        // Empty files are never photos.
+        #expect(try fixture.moments() == [])
+        try fixture.put(path, new)
+        #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
+        for name in ["moments/2020-02-02/mine.jpg", "albums/A/x.jpg"] {
+            #expect(try fixture.get(name) == new)
+            #expect(try fixture.ino(name) == before.ino)
+        }
+        #expect(try fixture.stat(path).nlink == 2)
+        #expect(try fixture.captured(path) == time)
+        #expect(try fixture.get("albums/A/.versions/x.jpg/original") == old)
+        // A name in moments that was given there stays.
+        try fixture.mv("albums/A/x.jpg", "albums/A/y.jpg")
+        #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
+    }
+
+    @Test(arguments: [true, false]) func `it is dated anew, or keeps its day`(isDated: Bool) throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", old)
+        try empty("moments/2024-05-01/x.jpg", fixture)
+        try fixture.put("albums/x.jpg", jpeg(isDated ? "2021-01-01" : nil, more: 3))
+        #expect(try fixture.moments() == [isDated ? "2021-01-01/x.jpg" : "2024-05-01/x.jpg"])
+        #expect(try fixture.source("albums/x.jpg") == (isDated ? "DateTimeOriginal" : "kept"))
+    }
+
+    @Test func `a photo with no other name stays in its day while it is empty`() throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("moments/2020-02-02")
+        try fixture.put("moments/2020-02-02/x.jpg", old)
+        try empty("moments/2020-02-02/x.jpg", fixture)
+        #expect(try fixture.moments() == ["2020-02-02/x.jpg"])
+        try fixture.put("moments/2020-02-02/x.jpg", new)
+        #expect(try fixture.moments() == ["2020-02-02/x.jpg"])
+        #expect(try fixture.source("moments/2020-02-02/x.jpg") == "moved")
+    }
+
+    @Test func `new files take the name in moments otherwise`() throws {
+        let fixture = try pinned()
+        let path = "moments/2020-02-02/mine.jpg"
+        // Text is somebody's: it is not written over.
+        try fixture.put("albums/A/x.jpg", Array("text".utf8))
+        try fixture.put(path, new)
+        #expect(try fixture.get("albums/A/x.jpg") == Array("text".utf8))
+        #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
+        // Nor is what a program has open.
+        try fixture.put("albums/y.jpg", jpeg("2024-05-03"))
+        try empty("albums/y.jpg", fixture)
+        let handle = try fixture.open("albums/y.jpg")
+        try fixture.put("moments/2024-05-03/y.jpg", jpeg("2024-05-03", more: 5))
+        try fixture.close(handle)
+        #expect(try fixture.get("albums/y.jpg") == [])
+        #expect(try fixture.get("moments/2024-05-03/y.jpg") == jpeg("2024-05-03", more: 5))
+    }
+
+    @Test func `a file that lies in another day by now is that day's`() throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("moments/2020-02-02")
+        try fixture.put("moments/2020-02-02/x.jpg", old)
+        try empty("moments/2020-02-02/x.jpg", fixture)
+        try fixture.mkdir("moments/2021-03-03")
+        try fixture.mv("moments/2020-02-02/x.jpg", "moments/2021-03-03/x.jpg")
+        try fixture.put("moments/2021-03-03/x.jpg", new)
+        #expect(try fixture.moments() == ["2021-03-03/x.jpg"])
+    }
+
+    @Test func `the newest emptied photos are remembered`() throws {
+        var limits = Limits.least
+        limits.formerPhotos = 2
+        let fixture = try Fixture(limits: limits)
+        let names = (0..<6).map { "x\($0).jpg" }
+        for (number, name) in names.enumerated() {
+            try fixture.put("albums/" + name, jpeg("2024-05-01", more: 2 * number))
+        }
+        for name in names { try empty("albums/" + name, fixture) }
+        for (number, name) in names.enumerated() {
+            try fixture.put("moments/2024-05-01/" + name, jpeg("2024-05-01", more: 2 * number + 1))
+        }
+        // Two generations of two: the first two names are forgotten.
+        #expect(try names.filter { try fixture.stat("albums/" + $0).size == 0 } == ["x0.jpg", "x1.jpg"])
+    }
+}
