@@ -31,7 +31,7 @@ private func checkVault(
     output.add(strays: try onVault(vault) { () throws(VaultError) in try Vault.strayFiles(vault) })
     let password = try Passwords(arguments).toOpen(vault)
     let unlocked = try onVault(vault) { () throws(VaultError) in
-        try Vault.unlock(vault, password: password, readOnly: true, stretcher: ChildStretcher())
+        try unlockPatiently(vault, password, readOnly: true)
     }
     let report = try check(unlocked, vault, &output, readsContent: true)
     output.add(report.findings.map { CheckFinding($0) })

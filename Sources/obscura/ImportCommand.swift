@@ -94,8 +94,7 @@ func openLibrary(
 ) throws(Failure) -> Library {
     let password = try Passwords(arguments).toOpen(vault)
     return try onVault(vault) { () throws(VaultError) in
-        let space = try Vault.unlock(
-            vault, password: password, readOnly: readOnly, stretcher: ChildStretcher())
+        let space = try unlockPatiently(vault, password, readOnly: readOnly)
         var options = LibraryOptions.forThisUser
         options.readOnly = readOnly
         options.thumbnails = .off

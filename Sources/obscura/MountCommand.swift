@@ -75,21 +75,24 @@ private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failu
         password = try passwords.toOpen(vault)
     }
     let space = try onVault(vault) { () throws(VaultError) in
-        try patiently(vault, wasDead: wasDead) { () throws(VaultError) in
-            try Vault.unlock(
-                vault, password: password, readOnly: request.words.readOnly, stretcher: ChildStretcher())
-        }
+        try unlockPatiently(vault, password, readOnly: request.words.readOnly, wasDead: wasDead)
     }
     let daemon = Daemon(words: request.words, vault: realPath(vault), directory: absolutePath(directory))
     if request.inForeground { try daemon.replaceThisProcess(space) }
     try daemon.start(space)
 }
 
-/// Retries while the vault is in use by a daemon that is ending. A killed one holds its vault until the last of its
-/// threads has ended, and one whose mount umount(8) has ended until all is written: a slow disk may delay both.
-private func patiently(
-    _ vault: String, wasDead: Bool, _ unlock: () throws(VaultError) -> UnlockedSpace
+/// Opens the space that the password opens. Retries while the vault is in use by a daemon that is ending. A killed one
+/// holds its vault until the last of its threads has ended, and one whose mount umount(8) has ended until all is
+/// written: a slow disk may delay both.
+///
+/// - Parameter wasDead: whether the daemon was killed.
+func unlockPatiently(
+    _ vault: String, _ password: SecretBytes, readOnly: Bool = false, wasDead: Bool = false
 ) throws(VaultError) -> UnlockedSpace {
+    func unlock() throws(VaultError) -> UnlockedSpace {
+        try Vault.unlock(vault, password: password, readOnly: readOnly, stretcher: ChildStretcher())
+    }
     let end = MonotonicClock.milliseconds + endingMilliseconds
     while MonotonicClock.milliseconds < end {
         do throws(VaultError) { return try unlock() } catch {
@@ -98,6 +101,7 @@ private func patiently(
         guard wasDead || isUnmounted(vault) else { break }
         usleep(20_000)
     }
+    // The daemon may just have ended.
     return try unlock()
 }
 

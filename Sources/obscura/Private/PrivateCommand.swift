@@ -49,7 +49,7 @@ func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
 private func unlock(_ vault: String, _ arguments: Arguments) throws(Failure) -> UnlockedSpace {
     let password = try Passwords(arguments).toOpen(vault)
     return try onVault(vault) { () throws(VaultError) in
-        try Vault.unlock(vault, password: password, stretcher: ChildStretcher())
+        try unlockPatiently(vault, password)
     }
 }
 

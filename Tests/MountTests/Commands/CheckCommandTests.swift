@@ -51,6 +51,17 @@ import Testing
     }
 
     /// Of four roots the newest is lost, once each for every root.
+    /// The mount's process ends a little later than umount(8).
+    @Test(arguments: ["check V", "export V out --quiet", "import V source/in --quiet"])
+    func `commands right after umount wait for the end of the mount`(command: String) throws {
+        let place = try filled()
+        for number in 0..<5 {
+            try place.mount()
+            try place.shell("head -c 3000000 /dev/urandom > D/albums/more\(number)")
+            try place.shell("umount D; rm -rf out; echo one | '\(obscura)' \(command) --password-stdin")
+        }
+    }
+
     @Test func `a mount that shows an older state says so`() throws {
         // Those of a vault of one space end with commits that change nothing, whose loss shows nothing older.
         let place = try filled(spaces: 2)
