@@ -43,7 +43,8 @@ public final class FileHandle: @unchecked Sendable {
 }
 
 extension Library {
-    /// Creates a regular file and opens it. In a day it may be a photo that was emptied: see `PhotoTree.rejoin`.
+    /// Creates a regular file and opens it. It may be a photo that the program has just emptied or removed, in order to
+    /// save it: see `PhotoTree.rejoin` and `PhotoTree.recreate`.
     public func create(
         _ parent: UInt64, _ name: Name, mode: UInt32, flags: Int32, _ caller: Caller
     ) throws(FileError) -> (Entry, FileHandle) {
@@ -51,12 +52,30 @@ extension Library {
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         let mode = mode & permissionMask | regularType
         try session.requireRowRoom()
-        return try session.changing { tree throws(FileError) in
-            var found = flags & O_EXCL == 0 ? try tree.rejoin(parent, name.bytes, caller) : nil
+        let (made, handle, isRemoved) = try session.changing { tree throws(FileError) in
+            var found: (directory: Inode, inode: Inode)?
+            var isRemoved = false
+            if flags & O_EXCL == 0 {
+                found = try tree.rejoin(parent, name.bytes, caller)
+            } else {
+                found = try tree.recreate(parent, name.bytes, mode: mode, caller)
+                isRemoved = found != nil
+            }
             if found == nil { found = try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in } }
             guard let (directory, inode) = found else { throw .damaged }
-            let entry = try tree.entry(inode, in: directory)
-            return (entry, try openedHandle(inode, tree, flags: flags))
+            let handle = try openedHandle(inode, tree, flags: flags)
+            return (try tree.entry(inode, in: directory), handle, isRemoved)
+        }
+        guard isRemoved, let file = handle.state else { return (made, handle) }
+        do throws(FileError) {
+            try truncate(file, to: 0, caller)
+            let attributes = try session.locked { tree throws(FileError) in tree.attributes(file.inode) }
+            var entry = made
+            entry.attributes = attributes
+            return (entry, handle)
+        } catch {
+            close(handle)
+            throw error
         }
     }
 

@@ -55,28 +55,62 @@ extension PhotoTree {
             let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
             photo.ino != request.source.ino, photo.isTrashed == request.to.isDay
         else { return nil }
-        // Its name in the trash is the one that the removal gave it.
-        if photo.isTrashed, try names(of: photo).last.map({ $0.id < removal.nextName }) != true { return nil }
-        return (removal, photo)
+        return try isKeptByRemoval(photo, removal) ? (removal, photo) : nil
     }
 
     /// Undoes the removal of the name that the file is renamed onto, if the file is to take the place of that photo.
     package func undoRemoval(before request: inout RenameRequest) throws(FileError) {
         guard let (removal, photo) = try removedPhoto(request), try rowOfSaved(request) != nil else { return }
-        let (directory, name, now) = (request.to, request.newName, request.now)
-        if photo.isTrashed {
-            guard let kept = try names(of: photo).last else { throw .damaged }
-            try restore(photo, now: now)
-            try sql(tables.deleteTrash(photo.ino, kept.id))
-            var namelessInodes: [UInt64] = []
-            try discard(kept, now: now, &namelessInodes)
-            inodesToDestroy += namelessInodes
-            try cancelTrashMovesOfCompanions(photo, name, in: directory)
-        } else {
+        try undo(removal, of: photo, request.newName, in: request.to, now: request.now)
+        request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
+    }
+
+    /// The photo whose name a program removed in order to make the file anew, as mv(1) from another disk, tar(1) and
+    /// git do; nil if there is none. Its removal is undone: the caller empties it, and the program writes into it.
+    ///
+    /// - Parameter mode: of the new file.
+    package func recreate(
+        _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller
+    ) throws(FileError) -> (directory: Inode, inode: Inode)? {
+        guard !removedNames.isEmpty,
+            let removal = removedNames[RemovedPlace(directory: parent, name: name)], removal.remover > 0,
+            removal.remover == caller.pid, clocks.monotonic() - removal.time <= removalMillisecondsMax,
+            let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
+            // Some programs read the old file while they write the new one.
+            !photo.hasHandles, caller.uid == 0 || caller.uid == photo.row.uid
+        else { return nil }
+        let directory = try self.directory(parent)
+        guard directory.row.nlink > 0, photo.isTrashed == directory.isDay, try !has(directory, name),
+            try isKeptByRemoval(photo, removal)
+        else { return nil }
+        let now = Timestamp.now()
+        try undo(removal, of: photo, name, in: directory, now: now)
+        photo.row.mode = mode
+        photo.row.changed = now
+        touch(photo)
+        return (directory, photo)
+    }
+
+    /// Whether the name in the trash of a removed photo is the one that the removal gave it.
+    private func isKeptByRemoval(_ photo: Inode, _ removal: RemovedName) throws(FileError) -> Bool {
+        guard photo.isTrashed else { return true }
+        return try names(of: photo).last.map { $0.id < removal.nextName } ?? false
+    }
+
+    private func undo(
+        _ removal: RemovedName, of photo: Inode, _ name: [UInt8], in directory: Inode, now: Timestamp
+    ) throws(FileError) {
+        guard photo.isTrashed else {
             try addEntry(directory, name, photo, isMember: removal.isMember, now: now)
             addLink(to: photo, now: now)
-            kernelNames.noteChange(of: photo.ino)
+            return kernelNames.noteChange(of: photo.ino)
         }
-        request.target = try find(directory, name).map { ($0.id, $0.inode) }
+        guard let kept = try names(of: photo).last else { throw .damaged }
+        try restore(photo, now: now)
+        try sql(tables.deleteTrash(photo.ino, kept.id))
+        var namelessInodes: [UInt64] = []
+        try discard(kept, now: now, &namelessInodes)
+        inodesToDestroy += namelessInodes
+        try cancelTrashMovesOfCompanions(photo, name, in: directory)
     }
 }

@@ -317,6 +317,17 @@ extension LibraryUser {
         return try ino(path)
     }
 
+    /// Makes a file that must not be there, as one thread of a program.
+    @discardableResult
+    func makeAnew(_ path: String, _ bytes: [UInt8], by caller: Caller) throws -> UInt64 {
+        let (parent, name) = try place(path)
+        let (entry, handle) = try library.create(
+            parent, name, mode: 0o640, flags: O_RDWR | O_CREAT | O_EXCL, caller)
+        try write(handle, bytes)
+        try close(handle)
+        return entry.attributes.ino
+    }
+
     func read(_ handle: Handle, _ count: Int = 1 << 20, at offset: UInt64 = 0) throws
         -> [UInt8]
     {

@@ -101,7 +101,14 @@ struct RandomPrograms {
     private mutating func useFile() {
         let file = one(of: files)
         let by = program()
-        switch roll(16) {
+        switch roll(17) {
+        case 16:
+            if isTrashed(file) { return }
+            let bytes = newContent(file)
+            perform("make anew \(file) by \(by.pid)") {
+                try $0.rm(file, by: by)
+                try $0.makeAnew(file, bytes, by: by)
+            }
         case 0...4:
             let path = roll(3) == 0 ? file : newPath()
             let bytes = newContent(path)

@@ -36,6 +36,19 @@ import Testing
             try place.bytes(place.albums + "/U/b.jpg") == Photo(taken: "2011:12:13 01:02:03", seed: 9).bytes)
     }
 
+    /// mv(1) from another disk, and tar(1), remove the file and make it anew.
+    @Test(arguments: [
+        "mv source/new.jpg D/albums/T/a.jpg", "mv source/new.jpg D/moments/2019-03-04/a.jpg",
+        "mkdir o; mv source/new.jpg o/a.jpg; tar cf t -C o a.jpg; tar xf t -C D/moments/2019-03-04",
+        "rsync -a --ignore-times --temp-dir=/tmp source/new.jpg D/albums/T/a.jpg",
+    ])
+    func `a new file from another disk`(line: String) throws {
+        try place.shell(line)
+        try expectFollowed()
+        #expect(try place.bytes(place.albums + "/U/.versions/b.jpg/original") == Photo().bytes)
+        #expect(try place.shell("find D/.Trash-* -type f 2>/dev/null || true").isEmpty)
+    }
+
     @Test func `rsync over the photo`() throws {
         try place.shell("cp source/new.jpg source/a.jpg; rsync -a --ignore-times source/a.jpg D/albums/T/")
         try expectFollowed()

@@ -1,3 +1,4 @@
+import Glibc
 import PhotoLibrary
 import PhotoTree
 import Synchronization
@@ -8,7 +9,8 @@ import VaultFormat
 @testable import FileRequests
 @testable import LibraryFixtures
 
-/// Programs that save by unlink(2) of the old file and rename(2) of the new one onto its name, as digiKam does.
+/// Programs that save by unlink(2) of the old file, and rename(2) of the new one onto its name, as digiKam does, or a
+/// new file of that name.
 @Suite("Albums: saving by removing the old file") struct RemovalTests {
     private let old = jpeg("2024-05-01", more: 1)
     private let new = jpeg("2024-05-01", more: 2)
@@ -45,6 +47,52 @@ import VaultFormat
         try fixture.kill()
         try expectSaved(fixture, "after a crash")
     }
+
+    // MARK: Making the file anew
+
+    private let mover = Caller(uid: 0, gid: 0, pid: 7)
+
+    /// As mv(1) from another disk, tar(1) and git do.
+    @Test(arguments: ["albums/A/x.jpg", "moments/2024-05-01/x.jpg"])
+    func `a file that the thread which removed it makes anew is the photo`(path: String) throws {
+        let fixture = try withPhoto()
+        let time = try fixture.captured(path)
+        try fixture.rm(path, by: mover)
+        let ino = try fixture.makeAnew(path, new, by: mover)
+        try expectSaved(fixture, "\(path)")
+        #expect(try fixture.stat(path).mode == 0o100640)
+        #expect(try fixture.stat(path).ino == ino)
+        #expect(try fixture.captured(path) == time)
+        for place in ["files", "info"] where fixture.exists(".Trash-0") {
+            #expect(try fixture.ls(".Trash-0/" + place) == [])
+        }
+        try fixture.kill()
+        try expectSaved(fixture, "after a crash")
+    }
+
+    @Test func `it is a new photo if another program makes it, or it could be there, or the old one is open`()
+        throws
+    {
+        for number in 0..<3 {
+            let fixture = try withPhoto()
+            let path = "moments/2024-05-01/x.jpg"
+            let handle = number == 2 ? try fixture.open("albums/A/x.jpg", O_RDONLY) : nil
+            try fixture.rm(path, by: mover)
+            if number == 1 {
+                try fixture.put(path, new)
+            } else {
+                try fixture.makeAnew(path, new, by: number == 2 ? mover : Caller(uid: 0, gid: 0, pid: 8))
+            }
+            #expect(try fixture.get(".Trash-0/files/x.jpg") == old)
+            #expect(!fixture.exists("albums/A/x.jpg"))
+            if let handle {
+                #expect(try fixture.read(handle) == old)
+                fixture.library.release(handle)
+            }
+        }
+    }
+
+    // MARK: Renaming
 
     @Test func `it is one more name of the album where that was given in moments`() throws {
         let fixture = try withPhoto()
