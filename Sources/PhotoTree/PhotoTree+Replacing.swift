@@ -36,9 +36,11 @@ extension PhotoTree {
             isSame || seen?.equals.contains { $0.ino == old.ino && $0.revision == old.row.revision } ?? false
         try handOverVersions(of: old, to: new, isSame: isSame, now: now)
         var link: [UInt8]?
+        var isMembership = false
         for entry in try names(of: old) {
             if staying.contains(entry.id) {
                 let isBackup = entry.parent == place.ino && backupOriginal(entry.name) == name
+                if isBackup && entry.isMember { isMembership = true }
                 if !isBackup, try !inode(entry.parent).isDay { link = entry.name }
                 continue
             }
@@ -51,6 +53,7 @@ extension PhotoTree {
             noteLost(entry, in: directory)
             new.dentries.hasNewNames = true
         }
+        if isMembership { try makeMembership(place, name, of: new, now: now) }
         // Until the kernel is notified that the names belong to another file, it opens this inode by them.
         old.dentries.mayBeStale = true
         kernelNames.noteChange(of: new.ino)
@@ -72,6 +75,15 @@ extension PhotoTree {
                 of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
         }
         try moveMoment(new, to: row.day, now: now)
+    }
+
+    /// Makes the name of a new file the membership that its backup was.
+    private func makeMembership(_ directory: Inode, _ name: [UInt8], of inode: Inode, now: Timestamp)
+        throws(FileError)
+    {
+        guard let own = try find(directory, name), own.inode.ino == inode.ino, !own.isMember else { return }
+        try removeEntry(directory, own.id, inode, now: now)
+        try addEntry(directory, name, inode, isMember: true, now: now)
     }
 
     /// The photo in this directory that an editor renamed from `name` to a backup name, so that a new file could take

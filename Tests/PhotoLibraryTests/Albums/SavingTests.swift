@@ -135,6 +135,30 @@ import VaultFormat
         }
     }
 
+    /// exiftool keeps a backup; without one, the next save by another album follows everywhere too.
+    @Test func `a membership that was saved with a backup is one still`() throws {
+        for isRenamed in [true, false] {
+            let fixture = try Fixture()
+            for path in ["albums/A", "albums/B"] { try fixture.mkdir(path) }
+            try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+            try fixture.ln("moments/2024-05-01/x.jpg", "albums/B/x.jpg")
+            try fixture.mv("albums/B/x.jpg", "albums/B/x.jpg_original")
+            if isRenamed {
+                try fixture.put("albums/B/.t", jpeg("2024-05-01", more: 2))
+                try fixture.mv("albums/B/.t", "albums/B/x.jpg")
+            } else {
+                try fixture.put("albums/B/x.jpg", jpeg("2024-05-01", more: 2))
+            }
+            try fixture.put("albums/A/.t", jpeg("2024-05-01", more: 3))
+            try fixture.mv("albums/A/.t", "albums/A/x.jpg")
+            #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+            for path in ["albums/A/x.jpg", "albums/B/x.jpg", "moments/2024-05-01/x.jpg"] {
+                #expect(try fixture.get(path) == jpeg("2024-05-01", more: 3))
+            }
+            try fixture.remount()
+        }
+    }
+
     @Test func `numbered backups stay as plain files`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 0))

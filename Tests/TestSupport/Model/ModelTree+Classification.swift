@@ -322,9 +322,11 @@ extension ModelTree {
         if old.hasVersions { moveVersions(old, to: new) } else { new.originalBytes = nil }
         if !isLookedAt || old.bytes != new.bytes { keepVersion(of: old, for: new) }
         var link: String?
+        var isMembership = false
         for row in old.names {
             if staying.contains(row.id) {
                 let isBackup = row.directory === place && modelBackups(of: name).contains(row.name)
+                if isBackup && row.isMember { isMembership = true }
                 if !isBackup && row.directory.day == nil { link = row.name }
                 continue
             }
@@ -333,6 +335,10 @@ extension ModelTree {
             new.names.append(row)
         }
         new.names.sort { $0.id < $1.id }
+        if isMembership, let own = new.names.first(where: { $0.isOf(place, name) }), !own.isMember {
+            drop(own, of: new)
+            add(place, name, new, isMember: true)
+        }
         if let link {
             addMoment(old, day: previous.day, name: link)
             old.photo?.isNamed = false
