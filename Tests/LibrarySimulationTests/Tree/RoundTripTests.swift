@@ -66,6 +66,7 @@ import VaultFormat
 
 /// What a user sees of an entry.
 private struct Entry: Equatable {
+    /// 0 for versions: they have the mode of the photo, and beside a copy that of the copy after an import.
     var mode: UInt32
     var bytes: [UInt8]
     var modified: Timestamp?
@@ -111,7 +112,8 @@ extension Fixture {
             // Versions are called after one of the names of their photo.
             let isVersion = path.contains("/.versions/")
             entries[isVersion ? path + "/" + (name.split(separator: ".").first ?? "") : below] = Entry(
-                mode: found.mode, bytes: found.isRegular ? try get(below) : [],
+                mode: below.contains("/.versions") ? 0 : found.mode,
+                bytes: found.isRegular ? try get(below) : [],
                 // Days come and go with photos.
                 modified: found.isDirectory ? nil : found.modified,
                 first: isVersion || day == nil || firstName.hasPrefix("moments") ? "" : firstName,
