@@ -176,7 +176,7 @@ import Testing
         try place.shell(
             "head -c 200000 /dev/urandom | dd of=V/segments/000000.seg bs=65536 seek=1 conv=notrunc status=none"
         )
-        try place.shell("printf X | dd of=V/obscura.vault bs=1 seek=66000 conv=notrunc status=none")
+        try place.shell("printf XXXXXXXX | dd of=V/obscura.vault bs=1 seek=66000 conv=notrunc status=none")
         let found = try check(place)
         #expect(found.status == 6)
         #expect(found.lines.first == "obscura.vault: copy B is damaged; the other is intact")
