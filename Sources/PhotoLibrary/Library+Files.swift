@@ -52,28 +52,28 @@ extension Library {
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         let mode = mode & permissionMask | regularType
         try session.requireRowRoom()
-        let (made, handle, isRemoved) = try session.changing { tree throws(FileError) in
-            var found: (directory: Inode, inode: Inode)?
-            var isRemoved = false
-            if flags & O_EXCL == 0 {
-                found = try tree.rejoin(parent, name.bytes, caller)
-            } else {
-                found = try tree.recreate(parent, name.bytes, mode: mode, caller)
-                isRemoved = found != nil
-            }
-            if found == nil { found = try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in } }
-            guard let (directory, inode) = found else { throw .damaged }
-            let handle = try openedHandle(inode, tree, flags: flags)
-            return (try tree.entry(inode, in: directory), handle, isRemoved)
+        let (entry, handle, isOld) = try session.changing { tree throws(FileError) in
+            let old =
+                flags & O_EXCL == 0
+                ? try tree.rejoin(parent, name.bytes, caller)
+                : try tree.recreate(parent, name.bytes, mode: mode, caller)
+            let (directory, inode) =
+                if let old { old } else { try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in } }
+            return (
+                try tree.entry(inode, in: directory), try openedHandle(inode, tree, flags: flags), old != nil
+            )
         }
-        guard isRemoved, let file = handle.state else { return (made, handle) }
-        do throws(FileError) {
-            try truncate(file, to: 0, caller)
-            let attributes = try session.locked { tree throws(FileError) in tree.attributes(file.inode) }
-            var entry = made
-            entry.attributes = attributes
-            return (entry, handle)
-        } catch {
+        guard isOld, let file = handle.state else { return (entry, handle) }
+        try empty(handle, caller)
+        var emptied = entry
+        emptied.attributes = try session.locked { tree throws(FileError) in tree.attributes(file.inode) }
+        return (emptied, handle)
+    }
+
+    /// Empties a file that was just opened. Closes the handle if that fails.
+    private func empty(_ handle: FileHandle, _ caller: Caller) throws(FileError) {
+        guard let file = handle.state else { return }
+        do throws(FileError) { try truncate(file, to: 0, caller) } catch {
             close(handle)
             throw error
         }
@@ -99,14 +99,7 @@ extension Library {
             if inode.isVersion, isWriting || flags & O_TRUNC != 0 { throw .readOnly }
             return try openedHandle(inode, tree, flags: flags)
         }
-        if flags & O_TRUNC != 0, let file = handle.state {
-            do throws(FileError) {
-                try truncate(file, to: 0, caller)
-            } catch {
-                close(handle)
-                throw error
-            }
-        }
+        if flags & O_TRUNC != 0 { try empty(handle, caller) }
         return handle
     }
 

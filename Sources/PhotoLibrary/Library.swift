@@ -31,7 +31,7 @@ public final class Library: @unchecked Sendable {
     private let trashedBytes = TimedCache()
     /// The vault's lock, which also equalizes its files' times; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
-    /// Tells this mount from a later one at the same place, which may get its device number.
+    /// Identifies this mount: a later one at the same place may get its device number.
     let mark = UInt64.random(in: 0...UInt64.max)
     private let statusLock = Lock()
     /// Under `statusLock`.

@@ -1,5 +1,5 @@
 package import CatalogueRows
-import PhotoImaging
+package import PhotoImaging
 
 /// The halves of a Live Photo, the photos of a burst, a raw file and its JPEG, a photo and its edit
 /// (`IMG_1234`, `IMG_E1234`), and sidecars stay together when one of them is re-dated, moved to another day,
@@ -40,11 +40,9 @@ private func isOfLivePhoto(_ photo: PhotoRow) -> Bool {
 
 /// Raw formats that are not told apart have the type of the TIFF files on which they are based.
 private func isRaw(_ photo: PhotoRow, _ name: [UInt8]) -> Bool {
-    if photo.media == Int64(MediaType.tiff.rawValue) {
-        let ending = String(decoding: name.suffix(5), as: UTF8.self).lowercased()
-        return !ending.hasSuffix(".tif") && ending != ".tiff"
-    }
-    return photo.media >= firstRaw && !isVideo(photo)
+    guard photo.mediaType == .tiff else { return photo.mediaType?.isRaw ?? false }
+    let ending = String(decoding: name.suffix(5), as: UTF8.self).lowercased()
+    return !ending.hasSuffix(".tif") && ending != ".tiff"
 }
 
 /// The identifier of a photo's Live Photo, else that of its burst; nil if it has none.
@@ -68,14 +66,16 @@ package func companionStems(_ name: [UInt8]) -> [[UInt8]] {
 
 /// Whether a photo is the still of a video that is its companion: its picture is then the video's too.
 package func isStill(_ photo: PhotoRow, of video: PhotoRow) -> Bool {
-    isVideo(video) && 0 < photo.media && !isVideo(photo)
+    isVideo(video) && photo.mediaType?.isVideo == false
 }
 
-package func isVideo(_ photo: PhotoRow) -> Bool { photo.media >= firstVideo }
+package func isVideo(_ photo: PhotoRow) -> Bool { photo.mediaType?.isVideo ?? false }
 
-/// The number of the first video type, and of the first raw one; see the format specification, table `photo`.
-private let firstVideo: Int64 = 50
-private let firstRaw: Int64 = 20
+extension PhotoRow {
+    /// The type of the photo's bytes; nil if this program does not know it.
+    package var mediaType: MediaType? { UInt8(exactly: media).flatMap { MediaType(rawValue: $0) } }
+}
+
 private let livePrefix = Array("live ".utf8)
 private let burstPrefix = Array("burst ".utf8)
 private let cameraPrefix = Array("IMG_".utf8)

@@ -16,16 +16,14 @@ package func backupOriginal(_ name: [UInt8]) -> [UInt8]? {
     return nil
 }
 
-/// The backup names to which an editor may have renamed NAME before it wrote NAME anew, except for numbered ones.
-package func backupNames(_ name: [UInt8]) -> [[UInt8]] {
-    backupSuffixes.map { name + $0 }.filter { $0.count <= nameBytesMax }
+/// The backup names to which an editor may have renamed NAME before it wrote NAME anew, except those that begin with
+/// `NAME.`.
+package func plainBackupNames(_ name: [UInt8]) -> [[UInt8]] {
+    backupSuffixes.filter { $0.first != UInt8(ascii: ".") }.map { name + $0 }
+        .filter { $0.count <= nameBytesMax }
 }
 
-/// NAME.~NUMBER~, as the GNU programs and Emacs number their backups.
-package func numberedBackupName(_ name: [UInt8], _ number: Int) -> [UInt8] {
-    name + Array(".~\(number)~".utf8)
-}
-
+/// NAME of NAME.~NUMBER~, as the GNU programs and Emacs number their backups.
 private func numberedBackupOriginal(_ name: [UInt8]) -> [UInt8]? {
     guard name.last == UInt8(ascii: "~"), let mark = name.dropLast().lastIndex(of: UInt8(ascii: "~")),
         mark > 1, name[mark - 1] == UInt8(ascii: "."), mark + 1 < name.count - 1,

@@ -89,11 +89,12 @@ package func namesStaying(
     return Set((links.count > 1 ? backups + links : backups).map(\.id))
 }
 
-/// The removal of a photo's name, and the rename of a file onto that name.
+/// The removal of a photo's name, and the rename of a file onto that name, or a new file of that name.
 package struct RemovalFacts: Sendable {
-    /// Whether the file had its name in the directory before the removal, and is renamed within the directory.
+    /// Whether the file had its name in the directory before the removal, and is renamed within the directory; or is
+    /// new.
     package var wasBeside: Bool
-    /// The threads that requested the removal (`remover`) and the rename (`caller`); 0 or less if unknown.
+    /// The threads that requested the removal (`remover`) and the rename or the file (`caller`); 0 or less if unknown.
     package var remover: Int32
     package var caller: Int32
     /// The time between the removal and the rename.
@@ -109,8 +110,8 @@ package struct RemovalFacts: Sendable {
 /// another takes longer, even if one thread of a file manager does both.
 package let removalMillisecondsMax: Int64 = 3000
 
-/// Whether a program removed a photo's name in order to rename a file onto it: one thread did both, one soon after the
-/// other, and the file lay beside the photo before. The rename then has the effect of one onto the photo itself.
+/// Whether a program removed a photo's name in order to rename a file onto it, or to make that file anew: one thread
+/// did both, one soon after the other, and a renamed file lay beside the photo before. The photo itself then changes.
 package func isSavedByRemoval(_ facts: RemovalFacts) -> Bool {
     facts.wasBeside && facts.remover > 0 && facts.remover == facts.caller
         && facts.milliseconds <= removalMillisecondsMax

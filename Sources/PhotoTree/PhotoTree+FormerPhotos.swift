@@ -6,7 +6,7 @@ import LinuxIO
 import PhotoRules
 import VaultCatalogue
 
-/// What a photo was before its bytes became those of no photo.
+/// A file that is no longer a photo, because its bytes changed: its row and name as a photo.
 struct FormerPhoto {
     var row: PhotoRow
     /// Its name in moments.

@@ -26,8 +26,8 @@ struct RemovedPlace: Hashable {
     var name: [UInt8]
 }
 
-/// Programs that save a new file by unlink(2) of the old one and rename(2) onto its name, as digiKam does. The
-/// removal is undone as part of the rename, which then is one onto the photo.
+/// Programs that save a new file by unlink(2) of the old one and rename(2) onto its name, as digiKam does, or open(2)
+/// of a new file of that name. The removal is undone first, so that the rename or the writing changes the photo.
 extension PhotoTree {
     /// Notes that a name of a photo was removed.
     ///
@@ -47,15 +47,30 @@ extension PhotoTree {
     func removedPhoto(_ request: RenameRequest) throws(FileError) -> (removal: RemovedName, photo: Inode)? {
         guard request.target == nil, !request.isIntoTrash, !removedNames.isEmpty,
             let removal = removedNames[RemovedPlace(directory: request.to.ino, name: request.newName)],
-            isSavedByRemoval(
-                RemovalFacts(
-                    wasBeside: request.from.ino == request.to.ino && request.sourceID < removal.nextName,
-                    remover: removal.remover, caller: request.caller.pid,
-                    milliseconds: clocks.monotonic() - removal.time)),
-            let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
-            photo.ino != request.source.ino, photo.isTrashed == request.to.isDay
+            isSaved(
+                removal, by: request.caller,
+                wasBeside: request.from.ino == request.to.ino && request.sourceID < removal.nextName),
+            let photo = try photo(of: removal, in: request.to), photo.ino != request.source.ino
         else { return nil }
-        return try isKeptByRemoval(photo, removal) ? (removal, photo) : nil
+        return (removal, photo)
+    }
+
+    /// See `isSavedByRemoval`.
+    private func isSaved(_ removal: RemovedName, by caller: Caller, wasBeside: Bool) -> Bool {
+        isSavedByRemoval(
+            RemovalFacts(
+                wasBeside: wasBeside, remover: removal.remover, caller: caller.pid,
+                milliseconds: clocks.monotonic() - removal.time))
+    }
+
+    /// The photo whose name was removed from that directory, unless it is gone or was moved since.
+    private func photo(of removal: RemovedName, in directory: Inode) throws(FileError) -> Inode? {
+        guard let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
+            photo.isTrashed == directory.isDay
+        else { return nil }
+        guard photo.isTrashed else { return photo }
+        // Its name in the trash is the one that the removal gave it.
+        return try names(of: photo).last.map { $0.id < removal.nextName } == true ? photo : nil
     }
 
     /// Undoes the removal of the name that the file is renamed onto, if the file is to take the place of that photo.
@@ -73,15 +88,14 @@ extension PhotoTree {
         _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller
     ) throws(FileError) -> (directory: Inode, inode: Inode)? {
         guard !removedNames.isEmpty,
-            let removal = removedNames[RemovedPlace(directory: parent, name: name)], removal.remover > 0,
-            removal.remover == caller.pid, clocks.monotonic() - removal.time <= removalMillisecondsMax,
-            let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
-            // Some programs read the old file while they write the new one.
-            !photo.hasHandles, caller.uid == 0 || caller.uid == photo.row.uid
+            let removal = removedNames[RemovedPlace(directory: parent, name: name)],
+            isSaved(removal, by: caller, wasBeside: true)
         else { return nil }
         let directory = try self.directory(parent)
-        guard directory.row.nlink > 0, photo.isTrashed == directory.isDay, try !has(directory, name),
-            try isKeptByRemoval(photo, removal)
+        guard directory.row.nlink > 0, try !has(directory, name),
+            let photo = try photo(of: removal, in: directory),
+            // Some programs read the old file while they write the new one.
+            !photo.hasHandles, caller.uid == 0 || caller.uid == photo.row.uid
         else { return nil }
         let now = Timestamp.now()
         try undo(removal, of: photo, name, in: directory, now: now)
@@ -89,12 +103,6 @@ extension PhotoTree {
         photo.row.changed = now
         touch(photo)
         return (directory, photo)
-    }
-
-    /// Whether the name in the trash of a removed photo is the one that the removal gave it.
-    private func isKeptByRemoval(_ photo: Inode, _ removal: RemovedName) throws(FileError) -> Bool {
-        guard photo.isTrashed else { return true }
-        return try names(of: photo).last.map { $0.id < removal.nextName } ?? false
     }
 
     private func undo(

@@ -91,24 +91,18 @@ extension PhotoTree {
     func backup(
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
-        for candidate in backupNames(name) {
-            if let found = try find(directory, candidate)?.inode, try isBackup(found, of: name, except: inode)
-            {
-                return found
-            }
+        var candidates: [UInt64] = []
+        for candidate in plainBackupNames(name) {
+            if let row = try sql(tables.dentry(directory.ino, candidate)) { candidates.append(row.ino) }
         }
-        // Older ones are plain files.
-        var number = 1
-        while let found = try find(directory, numberedBackupName(name, number))?.inode {
-            if try isBackup(found, of: name, except: inode) { return found }
-            number += 1
+        let beginning = name + [UInt8(ascii: ".")]
+        let dotted = try sql(tables.dentries(in: directory.ino, beginning: beginning, limit: .max))
+        candidates += dotted.filter { backupOriginal($0.name) == name }.map(\.ino)
+        for ino in candidates where ino != inode.ino {
+            let found = try self.inode(ino)
+            // Older backups are plain files.
+            if found.isPhoto, try photo(found).former == name { return found }
         }
         return nil
-    }
-
-    /// Whether a photo had that name when an editor renamed it to its own.
-    private func isBackup(_ photo: Inode, of name: [UInt8], except inode: Inode) throws(FileError) -> Bool {
-        guard photo.isPhoto, photo.ino != inode.ino else { return false }
-        return try self.photo(photo).former == name
     }
 }

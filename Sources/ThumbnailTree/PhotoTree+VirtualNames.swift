@@ -4,6 +4,7 @@ package import FileTree
 import KernelNames
 import LinuxIO
 import PhotoImaging
+import PhotoRules
 package import PhotoTree
 import Thumbnails
 import VaultCatalogue
@@ -200,8 +201,7 @@ extension PhotoTree {
     }
 
     private func isAmong(_ types: Set<MediaType>, _ photo: Inode) throws(FileError) -> Bool {
-        let type = UInt8(exactly: try self.photo(photo).media).flatMap { MediaType(rawValue: $0) }
-        if type.map({ types.contains($0) }) ?? false { return true }
+        if let type = try self.photo(photo).mediaType, types.contains(type) { return true }
         // A video that no program can decode may have a still.
         guard let still = try still(of: photo) else { return false }
         return try isAmong(types, still)

@@ -3,6 +3,7 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoRules
 import PhotoSession
 import PhotoTree
 import Synchronization
@@ -23,12 +24,10 @@ struct StoredPhoto: PictureSource {
     func photo() throws(FileError) -> PicturedPhoto {
         try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            // Half of a new picture and half of the old are the picture of neither.
+            // A partly written file has no valid picture.
             guard inode.isPhoto, inode.state?.isBeingEdited != true else { throw .noEntry }
             let row = try tree.photo(inode)
-            guard let raw = UInt8(exactly: row.media), let type = MediaType(rawValue: raw) else {
-                throw .noEntry
-            }
+            guard let type = row.mediaType else { throw .noEntry }
             let rows = try sql(tree.tables.thumbnails(of: ino)).filter { $0.revision == inode.row.revision }
             return PicturedPhoto(
                 ino: ino, revision: inode.row.revision, type: type, byteCount: inode.row.size,

@@ -3,6 +3,7 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoRules
 import PhotoSession
 import PhotoTree
 import Thumbnails
@@ -70,7 +71,7 @@ extension VirtualTree {
             guard let found = try tree.find(tree.directory(directory), name),
                 let photo = try tree.photo(representedBy: found.inode)
             else { throw .noEntry }
-            let type = UInt8(exactly: try tree.photo(photo).media).flatMap { MediaType(rawValue: $0) }
+            let type = try tree.photo(photo).mediaType
             return (tree.attributes(found.inode), photo.ino, type)
         }
         let picture = try thumbnails.thumbnailBytes(

@@ -37,7 +37,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         return opened
     }
     var space: Space { library.session.space }
-    /// Those of the vault.
+    /// The limits with which the vault is open.
     var limits: Limits { options.limits }
     /// The thumbnails of a mount that has them.
     var thumbnails: PhotoThumbnails {

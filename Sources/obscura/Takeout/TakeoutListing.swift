@@ -16,7 +16,7 @@ struct TakeoutFile {
     var name: Name
     var place: Place
     var byteCount: UInt64
-    /// One of the exports, or of the parts of one, that were given together. What it says of a file is about its own.
+    /// The number of the export, or part of one, that the file is from. Metadata of the same part come first.
     var part: Int
 }
 
@@ -35,10 +35,11 @@ struct TakeoutListing {
     private(set) var unreadable: [PathNote] = []
     private(set) var byteCount: UInt64 = 0
     private var known: [[[UInt8]]: Int] = [:]
-    /// Those in archives and named directories, by the folders above.
+    /// The numbers of the parts of the export.
     private var parts: [Part: Int] = [:]
     private var namedCount = 0
 
+    /// A folder `Takeout`, by the archive or named directory that it is in and the folders above it.
     private struct Part: Hashable {
         var named: Int
         var above: [[UInt8]]

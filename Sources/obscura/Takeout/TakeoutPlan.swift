@@ -14,7 +14,7 @@ struct TakeoutItem {
     var sidecars: [TakeoutFile] = []
     /// Whether it is an edited version of another item.
     var isEdited = false
-    /// That of the original of an edited photo: Apple's tables have no row of that itself.
+    /// The metadata of the original of an edited photo: Apple's tables have none of the edited one.
     var original: PhotoMetadata?
 
     var isTrashed: Bool { metadata?.isTrashed ?? false }
@@ -81,7 +81,7 @@ struct TakeoutPlan {
         var album: String?
         if case .album(let name) = FolderKind(folder.name, title: title) { album = name }
 
-        let index = PartIndex(sidecars, sorted.media)
+        let index = PartIndex(sidecars)
         let stems = Dictionary(sorted.media.map { (MediaName.split("\($0.name)").stem, $0) }) { first, _ in
             first
         }
@@ -90,16 +90,16 @@ struct TakeoutPlan {
         for file in sorted.media {
             var item = TakeoutItem(file: file)
             if let album { item.albums = [album] }
-            if let found = index.match(file) {
+            if let found = index.match(file, among: sorted) {
                 item.metadata = sidecars[found.index].metadata
                 item.isEdited = found.match == .edited && EditedName.isVersion(item.name)
                 used.insert(found.index)
             } else {
-                item.metadata = details.metadata(of: file)
+                item.metadata = details.value(item.name, for: file, among: sorted)
             }
             if let stem = EditedName.appleOriginal(item.name), let original = stems[stem] {
                 item.isEdited = true
-                item.original = details.metadata(of: original)
+                item.original = details.value("\(original.name)", for: original, among: sorted)
             }
             if folder.name == "Recently Deleted" {
                 item.metadata = item.metadata ?? PhotoMetadata()
@@ -107,9 +107,12 @@ struct TakeoutPlan {
             }
             items.append(item)
         }
+        // Two parts may have the same sidecar.
+        let usedByName = Dictionary(grouping: used.map { sidecars[$0] }, by: \.name)
         for (number, sidecar) in sidecars.enumerated() where !used.contains(number) {
-            // Two parts may have the same file.
-            if used.contains(where: { sidecars[$0].isEqual(sidecar) }) { continue }
+            if usedByName[sidecar.name]?.contains(where: { $0.metadata == sidecar.metadata }) == true {
+                continue
+            }
             if let album {
                 elsewhere.append((album, sidecar.metadata, sidecar.path))
             } else {
@@ -129,22 +132,21 @@ struct TakeoutPlan {
 
     /// Gives each XMP file and each file of adjustments to its photo: the still rather than its video.
     private mutating func attach(_ files: [TakeoutFile], toItemsFrom first: Int) {
-        // By names first, then by parts.
-        var byStem: [String: [Int: Int]] = [:]
-        var owners: [Name: [Int: Int]] = [:]
+        var byStem = PartTable<Int>()
+        var owners = PartTable<Int>()
         for index in items.indices[first...] {
             let part = items[index].file.part
             let (stem, suffix) = MediaName.split(items[index].name)
-            if byStem[stem]?[part] == nil || MediaName.isStill(suffix) {
-                byStem[stem, default: [:]][part] = index
-            }
+            if byStem[stem, part] == nil || MediaName.isStill(suffix) { byStem[stem, part] = index }
             for sidecar in ImportRules.sidecars(of: items[index].file.name) {
-                owners[sidecar, default: [:]][part] = index
+                owners["\(sidecar)", part] = index
             }
         }
         for file in files {
-            let found = owners[file.name] ?? EditedName.adjusted("\(file.name)").flatMap { byStem[$0] }
-            if let found, let owner = found[file.part] ?? found.min(by: { $0.key < $1.key })?.value {
+            let owner =
+                owners.value("\(file.name)", for: file)
+                ?? EditedName.adjusted("\(file.name)").flatMap { byStem.value($0, for: file) }
+            if let owner {
                 items[owner].sidecars.append(file)
             } else {
                 addMissing(listing.path(of: file))
@@ -157,8 +159,8 @@ struct TakeoutPlan {
     /// The metadata of photos in the tables of a folder. Remembers the rows of albums.
     private mutating func appleDetails(
         _ tables: [TakeoutFile], _ folder: TakeoutListing.Folder
-    ) -> AppleDetails {
-        var details = AppleDetails()
+    ) -> PartTable<PhotoMetadata> {
+        var details = PartTable<PhotoMetadata>()
         for file in tables {
             let path = listing.path(of: file)
             // Apple makes memories by itself.
@@ -167,8 +169,7 @@ struct TakeoutPlan {
                 continue
             }
             switch AppleTable(bytes) {
-            case .details(let rows):
-                for row in rows { details.add(row.metadata, of: row.name, in: file.part) }
+            case .details(let rows): for row in rows { details[row.name, file.part] = row.metadata }
             case .album(let names):
                 let album = FolderKind.fileName(String("\(file.name)".dropLast(4)))
                 rows += names.map { (album, $0, path) }
@@ -210,59 +211,56 @@ struct TakeoutPlan {
     }
 }
 
-/// What Google says about a photo.
+/// A JSON file of Google about one photo.
 private struct GoogleSidecar {
     var name: String
     var metadata: PhotoMetadata
     var path: HostPath
     var part: Int
-
-    func isEqual(_ other: GoogleSidecar) -> Bool { name == other.name && metadata == other.metadata }
 }
 
-/// The sidecars of a folder by name. Several exports may have different photos of one name: each goes with the sidecar
-/// of its own part, and with that of another only if that part has no such photo.
+/// Values by name from the parts of an export. Parts may have different photos of one name: a file gets the value of
+/// its own part, and that of another only if that part has no file of this name itself.
+private struct PartTable<Value> {
+    private var values: [String: [Int: Value]] = [:]
+
+    var names: [String] { Array(values.keys) }
+
+    subscript(name: String, part: Int) -> Value? {
+        get { values[name]?[part] }
+        set { values[name, default: [:]][part] = newValue }
+    }
+
+    func value(_ name: String, for file: TakeoutFile, among files: Sorted? = nil) -> Value? {
+        guard let found = values[name] else { return nil }
+        return found[file.part]
+            ?? found.filter { files?.hasMedia(file.name, in: $0.key) != true }.min { $0.key < $1.key }?.value
+    }
+}
+
+/// Google's sidecars in a folder, by the names that its rules give them, with the same preference of a file's own part.
 private struct PartIndex {
     private let sidecars: [GoogleSidecar]
     private let all: SidecarIndex
     private var parts: [Int: (index: SidecarIndex, numbers: [Int])] = [:]
-    private var mediaParts: [Name: Set<Int>] = [:]
 
-    init(_ sidecars: [GoogleSidecar], _ media: [TakeoutFile]) {
+    init(_ sidecars: [GoogleSidecar]) {
         self.sidecars = sidecars
         all = SidecarIndex(sidecars.map(\.name))
         for (part, numbers) in Dictionary(grouping: sidecars.indices, by: { sidecars[$0].part }) {
             parts[part] = (SidecarIndex(numbers.map { sidecars[$0].name }), numbers)
         }
-        for file in media { mediaParts[file.name, default: []].insert(file.part) }
     }
 
-    func match(_ file: TakeoutFile) -> (index: Int, match: SidecarIndex.Match)? {
+    func match(_ file: TakeoutFile, among files: Sorted) -> (index: Int, match: SidecarIndex.Match)? {
         let name = "\(file.name)"
         if let part = parts[file.part], let found = part.index.match(name) {
             return (part.numbers[found.index], found.match)
         }
-        guard let found = all.match(name),
-            mediaParts[file.name]?.contains(sidecars[found.index].part) != true
-        else { return nil }
+        guard let found = all.match(name), !files.hasMedia(file.name, in: sidecars[found.index].part) else {
+            return nil
+        }
         return found
-    }
-}
-
-/// The rows of Apple's tables of photos in a folder.
-private struct AppleDetails {
-    private var rows: [String: [Int: PhotoMetadata]] = [:]
-
-    var names: [String] { Array(rows.keys) }
-
-    mutating func add(_ metadata: PhotoMetadata, of name: String, in part: Int) {
-        rows[name, default: [:]][part] = metadata
-    }
-
-    /// That of its own part; else of the only part that has one.
-    func metadata(of file: TakeoutFile) -> PhotoMetadata? {
-        guard let found = rows["\(file.name)"] else { return nil }
-        return found[file.part] ?? (found.count == 1 ? found.first?.value : nil)
     }
 }
 
@@ -274,6 +272,9 @@ private struct Sorted {
     var pages: [TakeoutFile] = []
     var media: [TakeoutFile] = []
     var names: Set<String> = []
+    private var mediaParts: [Name: Set<Int>] = [:]
+
+    func hasMedia(_ name: Name, in part: Int) -> Bool { mediaParts[name]?.contains(part) ?? false }
 
     init(_ files: [TakeoutFile]) {
         for file in files.sorted(by: { $0.name.bytes.lexicographicallyPrecedes($1.name.bytes) }) {
@@ -285,7 +286,9 @@ private struct Sorted {
             case ".csv": tables.append(file)
             case ".xmp", ".aae": sidecars.append(file)
             case ".html", ".htm": pages.append(file)
-            default: media.append(file)
+            default:
+                media.append(file)
+                mediaParts[file.name, default: []].insert(file.part)
             }
         }
     }

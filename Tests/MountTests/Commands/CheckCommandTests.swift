@@ -50,7 +50,6 @@ import Testing
         #expect(try state(place) == before)
     }
 
-    /// Of four roots the newest is lost, once each for every root.
     /// The mount's process ends a little later than umount(8).
     @Test(arguments: ["check V", "export V out --quiet", "import V source/in --quiet"])
     func `commands right after umount wait for the end of the mount`(command: String) throws {
@@ -62,6 +61,7 @@ import Testing
         }
     }
 
+    /// Of four roots the newest is lost, once each for every root.
     @Test func `a mount that shows an older state says so`() throws {
         // Those of a vault of one space end with commits that change nothing, whose loss shows nothing older.
         let place = try filled(spaces: 2)
@@ -176,7 +176,8 @@ import Testing
         try place.shell(
             "head -c 200000 /dev/urandom | dd of=V/segments/000000.seg bs=65536 seek=1 conv=notrunc status=none"
         )
-        try place.shell("printf XXXXXXXX | dd of=V/obscura.vault bs=1 seek=66000 conv=notrunc status=none")
+        try place.shell(
+            "head -c 16 /dev/urandom | dd of=V/obscura.vault bs=1 seek=66000 conv=notrunc status=none")
         let found = try check(place)
         #expect(found.status == 6)
         #expect(found.lines.first == "obscura.vault: copy B is damaged; the other is intact")

@@ -60,7 +60,7 @@ import Testing
             #expect(try fixture.get("\(directory)/.thumbs/512/\(video).jpg") != picture)
             #expect(try fixture.ls("\(directory)/.thumbs") == [still, video + ".jpg", "fast"])
         }
-        // Nobody sees by the video what the still does not show.
+        // The video's picture must not show the still to users who may not read that.
         _ = try fixture.library.setAttributes(
             try fixture.ino("albums/" + still), AttributeChanges(mode: 0o600), fixture.caller)
         #expect(!fixture.exists("albums/.thumbs/\(video).jpg"))

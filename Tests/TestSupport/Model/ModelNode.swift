@@ -31,12 +31,12 @@ final class ModelNode {
         var isNamed = false
     }
 
-    /// What a photo was before its bytes became those of no photo.
+    /// A file that is no longer a photo, because its bytes changed: its facts and name as a photo.
     struct Former {
         var photo: Photo
         let directory: ModelNode
         let name: String
-        /// The mount in which it was.
+        /// The number of the mount in which that was.
         let session: Int
     }
 
