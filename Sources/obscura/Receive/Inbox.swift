@@ -81,6 +81,17 @@ final class Inbox: @unchecked Sendable {
         finisher.close()
         questions.close()
         searches.close()
+        makeEmptyFiles()
+    }
+
+    /// Makes the files that WebDAV clients left empty. Not earlier: most are about to send the bytes.
+    private func makeEmptyFiles() {
+        for path in webdav.emptyFiles {
+            let directory = try? mount.open(albumPath + path.dropLast().map { Name($0) }, makes: false)
+            guard let directory, let name = path.last else { continue }
+            let file = try? directory.openFile(Name(name), O_WRONLY | O_CREAT | O_EXCL)
+            if let file { Glibc.close(file) }
+        }
     }
 
     private func answer(_ id: RequestID, _ answer: Answer) { send(.answer(id, answer)) }
@@ -111,6 +122,9 @@ final class Inbox: @unchecked Sendable {
         let path = head.path.dropLast().map { Name($0) }
         if head.door == .webdav, !webdav.hasDirectory(Array(head.path.dropLast())) {
             throw Refusal(status: ReceiveStatus.conflict)
+        }
+        if head.door == .webdav, webdav.hasDirectory(head.path) {
+            throw Refusal(status: ReceiveStatus.notAllowed)
         }
         let working = Upload.workingName(head)
         if lock.withLock({ finishing.contains(working) }) { throw Refusal(status: ReceiveStatus.conflict) }

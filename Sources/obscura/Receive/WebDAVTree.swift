@@ -32,6 +32,16 @@ final class WebDAVTree: @unchecked Sendable {
         }
     }
 
+    /// The files of which no byte came.
+    var emptyFiles: [[[UInt8]]] {
+        lock.withLock {
+            nodes.compactMap { path, node in
+                if case .file(0) = node { return path }
+                return nil
+            }
+        }
+    }
+
     /// - Parameter make: makes the directory in the space.
     func makeDirectory(_ path: [[UInt8]], make: () throws(Errno) -> OpenDirectory) -> Answer {
         if lock.withLock({ nodes[path] != nil }) { return Answer(ReceiveStatus.notAllowed) }

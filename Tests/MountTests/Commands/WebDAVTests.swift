@@ -31,6 +31,7 @@ import Testing
         #expect(try dav("Camera/a%20b.jpg", "-T", "source/a.jpg") == "201")
         #expect(try dav("Camera/a%20b.jpg", "-T", "source/a.jpg") == "204")
         #expect(try dav("No/a.jpg", "-T", "source/a.jpg") == "409")
+        #expect(try dav("Camera", "-T", "source/a.jpg") == "405")
         #expect(try place.files(receiving.received) == ["Camera/a b.jpg"])
         let listing = try receiving.curl(
             "-u", "photos:\(receiving.password)", "-X", "PROPFIND", receiving.address + "dav/Camera/")
@@ -63,10 +64,15 @@ import Testing
         #expect(!exists(place.root + "/source/x.jpg") && !exists(place.root + "/a.jpg"))
     }
 
-    @Test func `an empty file only takes its name`() throws {
+    @Test func `an empty file takes its name, and is made when the session ends`() throws {
         try place.source("empty", [])
         #expect(try dav("a.jpg", "-T", "source/empty") == "201")
         #expect(try dav("a.jpg", "-T", "source/a.jpg") == "204")
+        #expect(try dav("notes.txt", "-T", "source/empty") == "201")
         #expect(try place.files(receiving.received) == ["a.jpg"])
+        _ = try receiving.end()
+        #expect(try place.files(receiving.received) == ["a.jpg", "notes.txt"])
+        #expect(try place.bytes(receiving.received + "/a.jpg") == Photo().bytes)
+        #expect(try place.bytes(receiving.received + "/notes.txt") == [])
     }
 }
