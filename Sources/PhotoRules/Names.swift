@@ -7,7 +7,7 @@ package func isWorkingName(_ name: [UInt8]) -> Bool {
         || workingSuffixes.contains { hasSuffix(name, $0) }
 }
 
-/// The name that NAME~, NAME.~1~, NAME_original, NAME.bak and NAME.t are backups of, or nil.
+/// The name that NAME~, NAME.~1~, NAME_original, NAME.bak, NAME.orig and NAME.t are backups of, or nil.
 package func backupOriginal(_ name: [UInt8]) -> [UInt8]? {
     if let original = numberedBackupOriginal(name) { return original }
     for suffix in backupSuffixes where hasSuffix(name, suffix) && name.count > suffix.count {
@@ -52,4 +52,4 @@ package func dayNumber(named name: [UInt8]) -> Int64? { CivilDay(parsing: name).
 private let workingSuffixes: [[UInt8]] =
     [".part", ".tmp", ".crdownload", "_exiftool_tmp"].map { Array($0.utf8) }
 // The last is jhead's.
-private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak", ".t"].map { Array($0.utf8) }
+private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak", ".orig", ".t"].map { Array($0.utf8) }

@@ -25,7 +25,8 @@ extension IntegrityConstraint {
     /// beside its own.
     private static let isBackup = """
         (substr(name, -1) = x'7e' OR substr(name, -9) = CAST('_original' AS BLOB)
-            OR substr(name, -4) = CAST('.bak' AS BLOB) OR substr(name, -2) = CAST('.t' AS BLOB))
+            OR substr(name, -4) = CAST('.bak' AS BLOB) OR substr(name, -5) = CAST('.orig' AS BLOB)
+            OR substr(name, -2) = CAST('.t' AS BLOB))
         """
     /// Photos with a row in `trash` that are still in a day, and such rows of files that are no photos.
     private static let notTrashed = """

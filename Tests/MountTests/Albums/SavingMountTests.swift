@@ -59,7 +59,7 @@ import Testing
         try expectFollowed()
     }
 
-    @Test(arguments: ["a.jpg~", "a.jpg_original", "a.jpg.bak"])
+    @Test(arguments: ["a.jpg~", "a.jpg_original", "a.jpg.bak", "a.jpg.orig"])
     func `a backup by renaming stays as a plain file`(backup: String) throws {
         try place.shell("cd D/albums/T; mv a.jpg '\(backup)'; cp ../../../source/new.jpg a.jpg")
         try expectFollowed()

@@ -128,12 +128,12 @@ func isModelNumbered(_ shown: String, of name: String) -> Bool {
 
 /// The names that a backup of NAME may have.
 func modelBackups(of name: String) -> [String] {
-    [name + "~", name + "_original", name + ".bak", name + ".t", name + ".~1~"]
+    [name + "~", name + "_original", name + ".bak", name + ".orig", name + ".t", name + ".~1~"]
 }
 
 /// Whether it is called as a backup of something.
 func isModelBackup(_ name: String) -> Bool {
-    ["~", "_original", ".bak", ".t"].contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
+    ["~", "_original", ".bak", ".orig", ".t"].contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
 }
 
 /// Whether a directory of that name may be made in moments.

@@ -154,7 +154,7 @@ extension ModelPlayer {
 
     private mutating func saveWithBackup() throws {
         guard let path = photo() else { return }
-        let backup = path + ["~", "_original", ".bak", ".t", ".~1~"][roll(5)]
+        let backup = path + ["~", "_original", ".bak", ".orig", ".t", ".~1~"][roll(6)]
         try perform(roll(2) == 0 ? .rename(path, backup, .plain) : .link(path, backup))
         if roll(3) > 0 {
             try perform(.write(path, picture()))
