@@ -1,6 +1,7 @@
 package import CatalogueRows
 import FileRequests
 package import KernelNames
+import LinuxIO
 import VaultCatalogue
 
 /// A file, directory, symbolic link or node in memory. All fields are under the catalogue's lock.
@@ -36,6 +37,11 @@ public final class Inode: @unchecked Sendable {
     package var ino: UInt64 { row.ino }
     /// Whether a client has it open.
     package var hasHandles: Bool { openCount > ownUseCount }
+    /// Whether a client has it open for writing, and has not closed it since it wrote.
+    package var hasWriters: Bool {
+        guard let state else { return false }
+        return state.view.withLock { state.writerCount > 0 }
+    }
     package var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     /// A directory or a symbolic link: path resolution continues from it.
     package var continuesPath: Bool { isDirectory || row.mode & fileTypeMask == linkType }

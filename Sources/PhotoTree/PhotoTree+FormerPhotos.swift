@@ -36,16 +36,17 @@ extension PhotoTree {
     }
 
     /// Gives an emptied photo, which has names in albums only, its former name in moments back, for a program that
-    /// creates a file there. Returns nil if there is none, or it is in use or another user's.
+    /// creates a file there. Returns nil if there is none, or it is being written or another user's.
     package func rejoin(
         _ parent: UInt64, _ name: [UInt8], _ caller: Caller
     ) throws(FileError) -> (directory: Inode, inode: Inode)? {
         let place = RemovedPlace(directory: parent, name: name)
+        // The kernel may announce the end of the handle that emptied it after this request.
         guard !emptiedPhotos.isEmpty, let ino = emptiedPhotos[place] else { return nil }
         let directory = try self.directory(parent)
         guard directory.isDay, directory.row.nlink > 0, try !has(directory, name),
             let inode = try existing(ino), inode.isRegular, !inode.isPhoto, !inode.isCopy,
-            inode.row.nlink > 0, inode.row.size == 0, !inode.hasHandles, try moment(of: inode) == nil,
+            inode.row.nlink > 0, inode.row.size == 0, !inode.hasWriters, try moment(of: inode) == nil,
             caller.uid == 0 || caller.uid == inode.row.uid
         else { return nil }
         let now = Timestamp.now()

@@ -1,3 +1,4 @@
+import Glibc
 import LinuxIO
 import TestSupport
 import Testing
@@ -46,6 +47,17 @@ import VaultFormat
         #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
     }
 
+    @Test func `it may be open for reading meanwhile, or not quite closed`() throws {
+        let fixture = try pinned()
+        let path = "moments/2020-02-02/mine.jpg"
+        let reader = try fixture.open("albums/A/x.jpg", O_RDONLY)
+        try empty(path, fixture)
+        try fixture.put(path, new)
+        try fixture.close(reader)
+        #expect(try fixture.get("albums/A/x.jpg") == new)
+        #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
+    }
+
     @Test(arguments: [true, false]) func `it is dated anew, or keeps its day`(isDated: Bool) throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", old)
@@ -74,7 +86,7 @@ import VaultFormat
         try fixture.put(path, new)
         #expect(try fixture.get("albums/A/x.jpg") == Array("text".utf8))
         #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
-        // Nor is what a program has open.
+        // Nor is what a program writes.
         try fixture.put("albums/y.jpg", jpeg("2024-05-03"))
         try empty("albums/y.jpg", fixture)
         let handle = try fixture.open("albums/y.jpg")
