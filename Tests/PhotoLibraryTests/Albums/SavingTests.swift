@@ -112,7 +112,9 @@ import VaultFormat
         #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg())
     }
 
-    @Test(arguments: ["x.jpg~", "x.jpg_original", "x.jpg.bak", "x.jpg.orig", "x.jpg.t", "x.jpg.~1~", "x.jpg.~12~"])
+    @Test(arguments: [
+        "x.jpg~", "x.jpg_original", "x.jpg.bak", "x.jpg.orig", "x.jpg.t", "x.jpg.~1~", "x.jpg.~12~",
+    ])
     func `a backup becomes plain when a new file takes its name`(backup: String) throws {
         for isRenamed in [true, false] {
             let fixture = try Fixture()

@@ -133,7 +133,9 @@ func modelBackups(of name: String) -> [String] {
 
 /// Whether it is called as a backup of something.
 func isModelBackup(_ name: String) -> Bool {
-    ["~", "_original", ".bak", ".orig", ".t"].contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
+    ["~", "_original", ".bak", ".orig", ".t"].contains {
+        name.hasSuffix($0) && name.utf8.count > $0.utf8.count
+    }
 }
 
 /// Whether a directory of that name may be made in moments.
