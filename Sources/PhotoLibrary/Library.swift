@@ -250,7 +250,7 @@ public final class Library: @unchecked Sendable {
         let blockBytes: UInt64 = 4096
         // Inodes are rows: as many as there is room for, at some 512 bytes each.
         let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
-        let filesFree = (try? session.hasRowRoom()) == true ? room.free / 512 : 0
+        let filesFree = session.space.hasRowRoom() ? room.free / 512 : 0
         return FilesystemStatistics(
             blockBytes: blockBytes, blocks: room.total / blockBytes, free: room.free / blockBytes,
             available: room.available / blockBytes, files: made + filesFree, filesFree: filesFree,

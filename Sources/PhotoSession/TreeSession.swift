@@ -146,22 +146,11 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     /// - Parameter replacing: whether the rows take the place of others; see `Space.hasRowRoom`.
     package func requireRowRoom(replacing: Bool = false) throws(FileError) {
         var isRetry = false
-        while try !hasRowRoom(replacing: replacing) {
+        while !space.hasRowRoom(replacing: replacing) {
             guard committer.makeRowRoom(isRetry: isRetry) else { throw .noRoom }
             isRetry = true
         }
     }
-
-    /// Whether the catalogue has room for a few more rows: in page slots, or in pages of its own.
-    package func hasRowRoom(replacing: Bool = false) throws(FileError) -> Bool {
-        if space.hasRowRoom(replacing: replacing) { return true }
-        return try locked { tree throws(FileError) in
-            try sql(tree.tables.unusedPages()) >= Self.unusedPagesLeast
-        }
-    }
-
-    /// With so many unused pages of the catalogue's own, rows of one change take no further ones.
-    private static let unusedPagesLeast = 16
 
     /// Under the catalogue's lock.
     private func noteUnstagedPages(_ tables: Tables) {

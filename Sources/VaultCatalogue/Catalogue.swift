@@ -39,6 +39,8 @@ public final class Catalogue: @unchecked Sendable {
         try connection.execute("PRAGMA temp_store=MEMORY")
         try connection.execute("PRAGMA page_size=\(Self.pageBytes)")
         try connection.execute("PRAGMA cache_size=-\(cacheKibibytes)")
+        // Freed pages become zeros, and these take no slots.
+        try connection.execute("PRAGMA secure_delete=ON")
         // Untrusted: anyone who knows the password may have written it.
         try connection.execute("PRAGMA cell_size_check=ON")
         try connection.execute("PRAGMA trusted_schema=OFF")
@@ -107,7 +109,6 @@ public final class Tables {
     let versions: VersionStatements
     let views: ViewStatements
     let connection: Connection
-    private let unusedPagesStatement: Statement
     /// Whether the indexes by sector agree with their tables. If not, a check reads whole tables.
     public var trustsSectorIndexes = true
     /// Whether the database has the version of one with snapshots.
@@ -115,7 +116,6 @@ public final class Tables {
 
     init(_ connection: Connection) throws(CatalogueError) {
         self.connection = connection
-        unusedPagesStatement = connection.prepare("PRAGMA freelist_count")
         knowsSnapshots = try Schema.version(of: connection) == Schema.versionWithSnapshots
         inodes = InodeStatements(connection)
         dentries = DentryStatements(connection)
@@ -133,11 +133,6 @@ public final class Tables {
 
     /// Count of row changes since the connection was opened, which shows whether a call changed anything.
     public var changeCount: Int64 { connection.changeCount }
-
-    /// Pages of the database that nothing uses: the next rows take them before the database grows.
-    public func unusedPages() throws(CatalogueError) -> Int {
-        try unusedPagesStatement.one { Int($0.count(0)) } ?? 0
-    }
 
     /// See `Catalogue.isIntact`.
     public var isIntact: Bool { connection.isInTransaction }

@@ -7,7 +7,7 @@ public protocol PageStorage: AnyObject, Sendable {
     var pageCount: UInt32 { get }
     /// Reads a page into `bytes` (4096); zeros if it was never written.
     func readPage(_ index: UInt32, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError)
-    /// Keeps a page in memory for the next commit.
+    /// Keeps a page in memory for the next commit. A page of zeros takes no room from then on.
     func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer)
     func truncatePages(to count: UInt32)
 }
@@ -16,10 +16,13 @@ public protocol PageStorage: AnyObject, Sendable {
 final class PageBuffer: @unchecked Sendable {
     private static let pool = BufferPool(bufferBytes: Geometry.pageBytes, keptMax: 512)
     let bytes: UnsafeMutableRawBufferPointer
+    /// Whether all bytes are zero, as SQLite leaves pages that it frees.
+    let isZero: Bool
 
     init(_ source: UnsafeRawBufferPointer) {
         bytes = Self.pool.take()
         bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: source.prefix(Geometry.pageBytes)))
+        isZero = bytes.allSatisfy { $0 == 0 }
     }
 
     deinit { Self.pool.give(bytes) }

@@ -132,11 +132,13 @@ extension Space {
         let load = nodeLoader(object)
         let node = try load(key, new)
         let before = old.isAbsent ? nil : try? load(key, old)
-        for (place, reference) in node.references.enumerated() where !reference.isAbsent {
+        for (place, reference) in node.references.enumerated() {
             let index = key.index * MapLayout.fanout + place
             let oldReference = before?.references[place] ?? .absent
             if reference == oldReference { continue }
-            if key.level > 0 {
+            if reference.isAbsent {
+                if key.level == 0 { unsyncedPages[object, default: []].insert(index) }
+            } else if key.level > 0 {
                 try openChanged(object, NodeKey(level: key.level - 1, index: index), reference, oldReference)
             } else {
                 try withUnsafeTemporaryPage { (plain) throws(StoreError) in
@@ -188,9 +190,13 @@ extension Space {
         // The whole slot bitmap is rewritten anyway.
         guard object != .slotBitmap, page < Int(maps[object.rawValue].pageCount) else { return }
         let reference = try reference(object, page)
-        if reference.isAbsent { return }
+        if reference.isAbsent, object != .catalogue { return }
         try withUnsafeTemporaryPage { (plain) throws(StoreError) in
-            try openPage(reference, as: .page(object, page), into: plain)
+            if reference.isAbsent {
+                plain.zero()
+            } else {
+                try openPage(reference, as: .page(object, page), into: plain)
+            }
             frozen.addUnlessChanged(object, page, UnsafeRawBufferPointer(plain))
         }
     }

@@ -31,6 +31,12 @@ public final class FrozenCommit: @unchecked Sendable {
     /// Changed pages: the catalogue's, and those of bits and counts of sectors.
     var pageCount: Int { pages.count + bitmaps.count + counts.count }
 
+    /// Changed pages to be stored.
+    var storedCount: Int { pageCount - pages.count { $0.page.isZero } }
+
+    /// Lowest nodes of the catalogue's map that change.
+    var nodeCount: Int { Set(pages.map { Int($0.index) / MapLayout.fanout }).count }
+
     /// Adds the newest root's version of a page, unless the commit changes the page.
     func addUnlessChanged(_ object: MapObject, _ page: Int, _ bytes: UnsafeRawBufferPointer) {
         switch object {
@@ -178,9 +184,13 @@ extension Space {
     private func assignPages(_ frozen: FrozenCommit) throws(StoreError) -> [PageToWrite] {
         try ensureSlots(for: frozen)
         var pages: [PageToWrite] = []
-        pages.reserveCapacity(frozen.pages.count + frozen.bitmaps.count + frozen.counts.count)
+        pages.reserveCapacity(frozen.storedCount)
         for (index, page) in frozen.pages {
-            pages.append(try assign(.catalogue, Int(index), .buffer(page), frozen))
+            if page.isZero {
+                try unassign(Int(index), frozen)
+            } else {
+                pages.append(try assign(.catalogue, Int(index), .buffer(page), frozen))
+            }
         }
         for (page, bytes) in frozen.bitmaps {
             pages.append(try assign(.sectorBitmap, page, .array(bytes), frozen))
@@ -199,6 +209,17 @@ extension Space {
         let slot = try takeSlot(frozen)
         unsyncedPages[object, default: []].insert(page)
         return PageToWrite(object: object, page: page, slot: slot, place: try place(slot), bytes: bytes)
+    }
+
+    /// Gives back the slot of a catalogue page of zeros, which is not stored.
+    private func unassign(_ page: Int, _ frozen: FrozenCommit) throws(StoreError) {
+        let object = MapObject.catalogue
+        let old = try reference(object, page)
+        // Also where it had no slot: after a failed sync its node is written again.
+        try maps[object.rawValue].makeDirty(page: page, load: nodeLoader(object))
+        free(old, frozen)
+        maps[object.rawValue].set(page: page, .absent)
+        unsyncedPages[object, default: []].insert(page)
     }
 
     private func takeSlot(_ frozen: FrozenCommit) throws(StoreError) -> UInt32 {
@@ -224,9 +245,10 @@ extension Space {
 
     /// A generous estimate of the slots that a commit takes.
     private func slotsWanted(for frozen: FrozenCommit) -> Int {
-        let pages = frozen.pageCount
+        let stored = frozen.storedCount
         let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
-        return pages + pages / 4 + 32 + (entries + pages) / DeltaLayout.entriesPerPage
+        let nodes = stored / 4 + (stored < frozen.pageCount ? frozen.nodeCount : 0)
+        return stored + nodes + 32 + (entries + frozen.pageCount) / DeltaLayout.entriesPerPage
     }
 
     /// Whether fewer slots are free than `count`, and than a third of all. Under `lock`.
@@ -239,14 +261,14 @@ extension Space {
 
     /// Ensures, before anything is written, that there are slots for the commit's pages and maps.
     private func ensureSlots(for frozen: FrozenCommit) throws(StoreError) {
-        let pages = frozen.pageCount
+        let stored = frozen.storedCount
         let wanted = slotsWanted(for: frozen)
         ensurePreallocated()
         makePreferredSlots(wanted)
         while slots.freeSlots < wanted {
             do throws(StoreError) { try addSlots() } catch {
                 // The estimate is generous: continue while the slots may still suffice.
-                if slots.freeSlots > pages + 24 { break }
+                if slots.freeSlots > stored + 24 { break }
                 throw error
             }
         }

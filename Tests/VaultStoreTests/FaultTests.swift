@@ -111,9 +111,12 @@ final class RefusingCalls: ForwardingCalls {
         var kept: Space? = try openSpace(path, calls: calls)
         let data = bytes(300_000, seed: 5)
         for page in 0..<40 { kept?.stage(UInt32(page), 1) }
+        // The node of these is written because of pages of zeros alone.
+        for page in 200..<204 { kept?.stage(UInt32(page), 1) }
         try kept?.commit(durable: true)
         let before = Set(try usedSlots(kept))
         kept?.stage(7, 2)
+        kept?.stage(200, 0)
         let runs = try kept?.writeAll(1, data) ?? []
         kept?.adopt(runs)
         try kept?.commit(durable: false)
@@ -140,6 +143,7 @@ final class RefusingCalls: ForwardingCalls {
         kept = nil
         let again = try openSpace(path, calls: calls)
         #expect(try again.page(7) == 2 && again.page(8) == 3 && again.page(9) == 7 && again.page(39) == 1)
+        #expect(try again.page(200) == 0 && again.page(201) == 1)
         #expect(try again.readAll(1, runs) == data)
         // Nothing leaks: the sectors of the soft commit are given back in the end.
         let used = again.lock.withLock { again.slots.usedSlots }

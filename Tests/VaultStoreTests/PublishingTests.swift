@@ -130,6 +130,52 @@ import VaultFormat
         #expect(mistaken.again != mistaken.first && !mistaken.2)
     }
 
+    // MARK: Pages of zeros
+
+    @Test(arguments: [false, true]) func `pages of zeros take no slots`(isDurable: Bool) throws {
+        let path = try makeVault(directory, spaces: 1, limits: .least)
+        try writeZeros(path, isDurable: isDurable)
+        let space = try openSpace(path, limits: .least)
+        #expect(try space.page(150) == 9 && space.page(299) == 0 && space.pageCount == 300)
+        #expect(space.checkStructure().damage == [])
+    }
+
+    /// Fills 299 pages, then zeroes all of them but one.
+    private func writeZeros(_ path: String, isDurable: Bool) throws {
+        let calls = FaultyCalls()
+        let space = try openSpace(path, limits: .least, calls: calls)
+        func used() throws -> Int {
+            // Two durable commits give the slots of older states back.
+            for _ in 0..<3 {
+                space.stage(0, 7)
+                try space.commit(durable: true)
+            }
+            return space.lock.withLock { space.slots.usedSlots }
+        }
+        space.stage(0, 7)
+        let before = try used()
+        for page in 1..<300 as Range<UInt32> { space.stage(page, 9) }
+        try space.commit(durable: isDurable)
+        #expect(try used() > before + 299)
+        for page in 1..<300 as Range<UInt32> where page != 150 { space.stage(page, 0) }
+        // A commit that fails leaves the pages as they are for the next.
+        calls.failSyncs(.inputOutput)
+        #expect(throws: StoreError.self) { try space.commit(durable: true) }
+        #expect(try space.page(1) == 0 && space.page(150) == 9)
+        calls.failSyncs(nil)
+        // The next one tells of a file that was closed meanwhile.
+        try? space.commit(durable: true)
+        try space.commit(durable: isDurable)
+        #expect(try space.page(299) == 0 && space.page(150) == 9)
+        // A page in the middle of others may be written again, and then go once more.
+        space.stage(100, 3)
+        try space.commit(durable: isDurable)
+        #expect(try space.page(99) == 0 && space.page(100) == 3)
+        space.stage(100, 0)
+        #expect(try used() < before + 16)
+        try space.close()
+    }
+
     // MARK: Files of segments
 
     /// Calls that let a test act in the middle of a write.

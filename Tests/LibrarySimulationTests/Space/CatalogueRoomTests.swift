@@ -90,4 +90,43 @@ import Testing
         print("catalogue: \(size), \(spaces) spaces: \(first) names, \(naming.names.count) in the end")
         try session.unmount()
     }
+
+    @Test(arguments: MemoryVault.SizeClass.allCases, [1, 2])
+    func `a file whose attributes fill the catalogue goes at once, and their room comes back`(
+        _ size: MemoryVault.SizeClass, spaces: Int
+    ) throws {
+        let session = try session(size, spaces: spaces)
+        defer { session.kill() }
+        var counts: [Int] = []
+        for round in 0..<4 {
+            _ = try session.put("albums/x", [])
+            let file = try session.ino("albums/x")
+            var count = 0
+            while count < 20_000 {
+                do throws(FileError) {
+                    try session.library.setExtendedAttribute(
+                        file, name: Array("user.\(count)".utf8), value: noise(16_000, seed: count),
+                        policy: .any)
+                } catch {
+                    #expect(error == .noRoom)
+                    break
+                }
+                count += 1
+            }
+            counts.append(count)
+            try session.rm("albums/x")
+            // As the kernel forgets the file.
+            session.library.forget(file)
+            try session.makeDurable()
+            #expect(try session.ls("albums") == [])
+            if round == 1 {
+                try session.unmount()
+                try session.mount()
+            }
+        }
+        print("catalogue: \(size), \(spaces) spaces: \(counts) attributes")
+        #expect(counts[0] > 10)
+        #expect(counts[3] > counts[0] / 2)
+        try session.unmount()
+    }
 }
