@@ -4,19 +4,19 @@ internal import Synchronization
 /// The pipe the signal handler writes to, or -1. A process has one set of signal handlers, hence a global.
 private let signalDescriptor = Atomic<Int32>(-1)
 
-/// While an instance exists, SIGTERM, SIGINT, SIGHUP, SIGPWR (the machine is about to sleep) and SIGUSR1 (unwritten
-/// data is given up) become control events, and SIGPIPE is ignored.
+/// While an instance exists, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR (the machine is about to sleep) and SIGUSR1
+/// (unwritten data is given up) become control events, and signals that mean nothing to a mount are ignored.
 ///
 /// Uses handlers rather than blocked signals: the library's own threads, started before, would take an unblocked
 /// signal, which would end the process.
 final class SignalWatch {
-    private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGPWR, SIGUSR1]
+    private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR, SIGUSR1]
     private var previous: [(number: Int32, action: sigaction)] = []
 
     init(_ control: ControlPipe) {
         signalDescriptor.store(control.writeEnd, ordering: .sequentiallyConsistent)
         for number in Self.numbers { install(number, sendToPipe) }
-        install(SIGPIPE, SIG_IGN)
+        for number in [SIGPIPE, SIGALRM, SIGUSR2] { install(number, SIG_IGN) }
     }
 
     private func install(_ number: Int32, _ handler: __sighandler_t?) {

@@ -28,3 +28,13 @@ package func startThreadIfPossible(_ body: @escaping @Sendable () -> Void) -> Bo
     pthread_detach(thread)
     return true
 }
+
+/// Runs `body` while the signals by which users end a program are held back from this thread; they come afterwards.
+public func withoutInterruption<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
+    var (held, previous) = (sigset_t(), sigset_t())
+    sigemptyset(&held)
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] { sigaddset(&held, signal) }
+    pthread_sigmask(SIG_BLOCK, &held, &previous)
+    defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
+    return try body()
+}

@@ -161,7 +161,10 @@ struct Header: Sendable {
 
     /// Writes copy A, syncs, writes copy B, syncs: at any moment one of them is whole.
     func write(_ descriptor: Int32, calls: any FileSystemCalls) throws(VaultError) {
-        for copy in 0..<2 { try write(descriptor, calls: calls, copy: copy) }
+        // ^C between the two would leave another header in copy B: a password that was to be gone may open that one.
+        try withoutInterruption { () throws(VaultError) in
+            for copy in 0..<2 { try write(descriptor, calls: calls, copy: copy) }
+        }
     }
 
     private func write(_ descriptor: Int32, calls: any FileSystemCalls, copy: Int) throws(VaultError) {

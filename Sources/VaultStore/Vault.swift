@@ -57,7 +57,9 @@ public enum Vault {
         _ path: String, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> (VaultDirectory, Header) {
         let vault = try VaultDirectory.open(path, calls: calls)
-        return (vault, try readHeader(vault, mayRepair: mayRepair))
+        let header = try readHeader(vault, mayRepair: mayRepair)
+        try vault.requirePermission(header.layout)
+        return (vault, header)
     }
 
     /// Reads the header. Completes an interrupted backup into this vault first.
@@ -83,6 +85,7 @@ public enum Vault {
         let vault = try VaultDirectory.open(path, calls: calls)
         try vault.lockHeader()
         let header = try readHeader(vault, mayRepair: !readOnly)
+        try vault.requirePermission(header.layout)
         if !readOnly {
             // `openSpace` checks for a remaining log before it allows writing.
             do throws(VaultError) { try CopyLog.remove(from: vault) } catch {

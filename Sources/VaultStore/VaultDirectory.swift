@@ -134,6 +134,19 @@ final class VaultDirectory: Sendable {
         }
     }
 
+    /// Throws if this user may not read the segments. Every other error is damage, which is found later.
+    func requirePermission(_ layout: SegmentLayout) throws(VaultError) {
+        do throws(Errno) {
+            let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+            calls.close(try calls.open(directory, layout.directoryPath, flags: flags, mode: 0))
+            guard layout.isShared else { return }
+            calls.close(try calls.open(directory, SegmentLayout.sharedName, flags: flags, mode: 0))
+        } catch {
+            guard error.rawValue == EACCES || error.rawValue == EPERM else { return }
+            throw .system(error, "cannot read the vault's files: check their owner and mode")
+        }
+    }
+
     /// The size in bytes of a regular file; nil if there is none.
     func fileBytes(_ path: String) -> UInt64? {
         do throws(Errno) {

@@ -38,7 +38,9 @@ func parseArguments(_ words: [String]) throws(Failure) -> Invocation {
     if first == "--help" { return .help(nil) }
     if first == "--version" { return .version }
     if first == "help" {
-        guard words.count > 1, !Command.isFirstOfTwoWords(words[1]) || words.count > 2 else {
+        guard words.count > 1, words[1] != "--help", words[1] != "help",
+            !Command.isFirstOfTwoWords(words[1]) || words.count > 2
+        else {
             return .help(nil)
         }
         return .help(try parseCommand(Array(words.dropFirst())).0)

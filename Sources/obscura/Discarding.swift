@@ -111,7 +111,9 @@ func discard(
         // The process itself may have unmounted it first.
         if let entry = mountEntry(at: place), entry.isObscura { throw error }
     }
-    let lost = changes.map { "\($0.summary), and given up" } ?? "what was not written is given up"
+    let lost =
+        changes.map { $0.isAny ? "\($0.summary), and given up" : "programs that used it get errors" }
+        ?? "what was not written is given up"
     var line = "\(directory): unmounted; \(lost)"
     if let daemon, !hasEnded(daemon, within: endMilliseconds) {
         _ = obscura_pidfd_send_signal(daemon, SIGKILL)

@@ -1,4 +1,5 @@
 import FuseBridge
+import Glibc
 import LinuxIO
 import VaultStore
 
@@ -44,7 +45,11 @@ struct Failure: Error, Equatable {
 func failure(_ error: VaultError, vault: String) -> Failure {
     switch error {
     case .notAVault:
-        Failure(.noVault, vault, "not a vault: check the path, or make one with obscura create")
+        Failure(
+            .noVault, vault,
+            access("\(vault)/spaces", F_OK) == 0 && access("\(vault)/obscura.vault", F_OK) != 0
+                ? "obscura.vault is missing there: restore a copy with obscura header restore"
+                : "not a vault: check the path, or make one with obscura create")
     case .unsupportedVersion(let version):
         Failure(
             .noVault, vault,

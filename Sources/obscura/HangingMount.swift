@@ -31,12 +31,22 @@ func freeHangingMount(_ directory: String) throws(Failure) {
     }
 }
 
+/// Throws if the mount at `directory` does not answer in time: nothing ends a process that waits for it.
+func requireAnswer(_ directory: String) throws(Failure) {
+    guard ask(realPath(directory)) == .none else { return }
+    throw Failure(
+        .failed, directory,
+        "the mount does not answer: its process, or the disk of its vault, hangs; obscura unmount ends it")
+}
+
 private enum MountAnswer { case success, error, none }
 
 /// The mount's answer to statvfs(3). A child process asks, because nothing ends a process that waits.
 private func ask(_ place: String) -> MountAnswer {
     let process = shim_fork()
     if process == 0 {
+        // A program that reads this one's output must not wait for a hanging child.
+        for descriptor in STDIN_FILENO...STDERR_FILENO { Glibc.close(descriptor) }
         var usage = statvfs()
         _exit(statvfs(place, &usage) == 0 ? 0 : 1)
     }

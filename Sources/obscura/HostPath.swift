@@ -82,9 +82,15 @@ struct HostPath: Hashable {
 
 /// `text` with each control character replaced by `?`: any file name stays on its line.
 func printable(_ text: String) -> String {
-    String(
-        String.UnicodeScalarView(
-            text.unicodeScalars.map { $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0 }))
+    String(String.UnicodeScalarView(text.unicodeScalars.map { isControl($0.value) ? "?" : $0 }))
+}
+
+/// Whether a character controls a terminal, or the direction of the text after it.
+private func isControl(_ code: UInt32) -> Bool {
+    switch code {
+    case 0..<0x20, 0x7F..<0xA0, 0x61C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: true
+    default: false
+    }
 }
 
 extension stat {

@@ -112,8 +112,9 @@ func failure(_ error: FileError, vault: String) -> Failure {
     case .noRoom:
         failure(
             .noRoom, vault: vault,
-            why:
-                "the space or its disk is full: free room or run obscura grow \(vault) SIZE, then run this again"
+            why: (try? Vault.info(vault))?.grows == true
+                ? "its disk is full: free room there, then run this again"
+                : "the space or its disk is full: free room or run obscura grow \(vault) SIZE, then run this again"
         )
     case .damaged:
         failure(

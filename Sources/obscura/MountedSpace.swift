@@ -12,6 +12,7 @@ final class MountedSpace {
 
     /// Opens the mount's root. The mount cannot be unmounted as long as this object exists.
     init(_ directory: String) throws(Failure) {
+        try requireAnswer(directory)
         self.directory = directory
         descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.refusal(.last, "entering it", directory) }

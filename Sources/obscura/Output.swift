@@ -1,23 +1,39 @@
 import Glibc
 import LinuxIO
+import Synchronization
 
-/// Writes all of `text` to `descriptor`. Errors are ignored: there is nowhere left to report them.
-func writeText(_ text: String, to descriptor: Int32) {
+/// Writes all of `text` to `descriptor`. Returns the error, or nil.
+@discardableResult func writeText(_ text: String, to descriptor: Int32) -> Errno? {
     var text = text
-    text.withUTF8 { bytes in
+    return text.withUTF8 { bytes in
         var rest = UnsafeRawBufferPointer(bytes)
         while !rest.isEmpty {
             let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
             if count < 0 && errno == EINTR { continue }
-            if count <= 0 { return }
+            if count <= 0 { return .last }
             rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         }
+        return nil
+    }
+}
+
+/// The first error of `say`; 0 if there was none.
+private let sayingError = Atomic<Int32>(0)
+
+/// Throws if a result could not be written. A reader that has read enough is no failure.
+func requireSaid() throws(Failure) {
+    let error = sayingError.load(ordering: .relaxed)
+    if error != 0, error != EPIPE {
+        throw Failure(.failed, "standard output", "writing the result: \(Errno(error))")
     }
 }
 
 /// Prints the result of a command, a line or several, on standard output. Paths in it may contain anything: characters
 /// that would move a terminal's cursor, or set its title, become `?`.
-func say(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDOUT_FILENO) }
+func say(_ line: String) {
+    guard let error = writeText(withoutEscapes(line) + "\n", to: STDOUT_FILENO) else { return }
+    _ = sayingError.compareExchange(expected: 0, desired: error.rawValue, ordering: .relaxed)
+}
 
 /// Prints further information that a user must have: as above, on standard error.
 func note(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDERR_FILENO) }

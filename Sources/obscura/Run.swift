@@ -14,7 +14,9 @@ func runObscura() -> Int32 {
         }
         if words.dropFirst() == [ChildStretcher.word] { return ChildStretcher.run().rawValue }
         endOnInterruption()
-        return try run(words)
+        let status = try run(words)
+        if status == ExitStatus.done.rawValue { try requireSaid() }
+        return status
     } catch {
         note(error.line)
         return error.status.rawValue

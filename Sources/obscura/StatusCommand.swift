@@ -19,8 +19,14 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
     }
     // Mounts of other users do not answer, which is no failure.
     var failed: Failure?
+    var hanging: Failure?
     var isAnswered = false
     for directory in directories {
+        do throws(Failure) { try requireAnswer(directory) } catch {
+            if let hanging { note(hanging.line) }
+            hanging = error
+            continue
+        }
         if let entry = table.last(where: { $0.directory == directory }), entry.isOfOther {
             isAnswered = askAsOwner(directory, isJSON: arguments.has(.json)) || isAnswered
             continue
@@ -30,6 +36,7 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
             isAnswered = true
         } catch { failed = error }
     }
+    if let hanging { throw hanging }
     if let failed, !isAnswered { throw failed }
 }
 
@@ -52,7 +59,8 @@ func spacesMounted(_ table: [MountEntry]) -> [String] {
 private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> String {
     let answer = try MountedSpace(directory).ask("status", doing: "asking for its status")
     let values = Dictionary(answer.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
-    return isJSON ? statusJSON(directory, values) : statusText(directory, values)
+    let place = realPath(directory)
+    return isJSON ? statusJSON(place, values) : statusText(place, values)
 }
 
 /// The output of `obscura status --json` for one mount: an object on one line.

@@ -46,9 +46,19 @@ final class Terminal {
                 writeText("\n", to: descriptor)
             }
             writeText(prompt, to: descriptor)
-            return try line()
+            guard let secret = try line() else { return nil }
+            guard secret.count < Self.lineBytesMax else {
+                throw Failure(
+                    .usage, "/dev/tty",
+                    "a password typed here has at most \(Self.lineBytesMax - 1) bytes: give it with --password-file"
+                )
+            }
+            return secret
         }
     }
+
+    /// Linux drops what is typed beyond so many bytes (termios(3), canonical mode).
+    private static let lineBytesMax = 4095
 
     private func line() throws(Failure) -> SecretBytes? {
         try readPasswordLine(from: descriptor, named: "/dev/tty")

@@ -21,6 +21,7 @@ func runTrash(_ arguments: Arguments) throws(Failure) {
         throw Failure(.failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
     }
     entry.becomeOwner()
+    try requireAnswer(directory)
     let trash = SpaceTrash(mountedAt: directory)
     switch action {
     case .list: try trash.list()
@@ -132,7 +133,7 @@ struct SpaceTrash {
                     throw Failure(
                         .failed, name, "not in the trash: obscura trash \(directory) list shows its entries")
                 }
-                say("\(name): restored to \(shown(try restore(found)))")
+                say("\(printable(name)): restored to \(shown(try restore(found)))")
             } catch {
                 if let failed { note(failed.line) }
                 failed = error

@@ -25,8 +25,9 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     defer { if let daemon { close(daemon) } }
     let connection = entry.fuseConnection.map { openWaiting(ofConnection: $0) } ?? -1
     defer { close(connection) }
+    var changes: UnwrittenAnswer?
     if arguments.has(.discard) {
-        let changes = settle(place, named: directory, within: discardMilliseconds)
+        changes = settle(place, named: directory, within: discardMilliseconds)
         if changes == nil || changes?.isAny == true {
             return try discard(place, named: directory, changes, daemon)
         }
@@ -36,7 +37,10 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     // A mount that is bound at a second place too (mount --bind) lives on. Checked before the unmount: afterwards the
     // number may be another mount's at once.
     let isMountedElsewhere = mountTable().count { $0.device == entry.device } > 1
-    try takeMountAway(place, lazily: false)
+    do throws(Failure) { try takeMountAway(place, lazily: false) } catch {
+        guard arguments.has(.discard) else { throw error }
+        return try discard(place, named: directory, changes, daemon)
+    }
     guard let daemon, !isMountedElsewhere else { return }
     waitForEnd(ofDaemon: daemon, connection, directory: directory)
     guard isSwept else { return }

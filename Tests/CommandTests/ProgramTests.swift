@@ -87,6 +87,24 @@ final class CommandPlace {
         }
     }
 
+    @Test func `a result that cannot be written is a failure`() throws {
+        try makeVault(spaces: 1)
+        let program = Program.path
+        func shell(_ text: String) throws -> Ended {
+            try Child(["/bin/sh", "-c", text], directory: directory, output: .collected, errors: .collected)
+                .finish()
+        }
+        for words in ["info V", "--help", "check V --password-command 'echo one'"] {
+            let ended = try shell("\(program) \(words) >/dev/full")
+            #expect(ended.status == 1, "\(words)")
+            #expect(
+                ended.errors == "obscura: standard output: writing the result: No space left on device\n",
+                "\(words): \(ended.errors)")
+        }
+        // A reader that has read enough.
+        #expect(try shell("\(program) --help | head -1").errors == "")
+    }
+
     @Test func `every failure is one line and a status`() throws {
         try makeVault()
         let cases: [([String], String, Int32)] = [

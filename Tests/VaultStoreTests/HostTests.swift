@@ -98,6 +98,20 @@ final class ReadOnlyHost: ForwardingCalls {
         try expect(.io(.accessDenied), vault.path, Calls())
     }
 
+    @Test(arguments: [1, 2]) func `files that may not be read are no damage`(spaces: Int) throws {
+        final class Calls: ForwardingCalls {
+            func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
+                if case .open("spaces", _) = call { throw .accessDenied }
+                if case .open("segments", _) = call { throw .accessDenied }
+            }
+        }
+        let vault = try makeWritten(spaces: spaces)
+        let refusal = VaultError.system(
+            .accessDenied, "cannot read the vault's files: check their owner and mode")
+        #expect(throws: refusal) { try open(vault.path, .reading, Calls()) { _ in } }
+        #expect(throws: refusal) { _ = try Vault.checkFiles(vault.path, calls: Calls()) }
+    }
+
     @Test func `one segment that may only be read`() throws {
         final class Calls: ForwardingCalls {
             func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {

@@ -248,6 +248,42 @@ struct HostMountTests {
         try place.unmount()
     }
 
+    @Test func `giving up ends a mount that programs use`() throws {
+        try place.mount()
+        try place.shell("echo new >D/albums/new")
+        let file = open(place.albums + "/new", O_RDONLY)
+        defer { close(file) }
+        #expect(try obscura("unmount", "D").status == 1)
+        let ended = try obscura("unmount", "--discard", "D")
+        #expect(ended.status == 0 && ended.errors == "", "\(ended.errors)")
+        #expect(ended.output == "D: unmounted; programs that used it get errors\n")
+        #expect(place.daemon == nil && !exists(place.albums))
+        try place.mount()
+        #expect(try place.shell("cat D/albums/new") == "new\n")
+        try place.unmount()
+    }
+
+    @Test func `a mount that hangs is said to`() throws {
+        try place.mount()
+        let process = try #require(place.daemon)
+        kill(process, SIGSTOP)
+        defer { kill(process, SIGCONT) }
+        let line =
+            "the mount does not answer: its process, or the disk of its vault, hangs; obscura unmount ends it"
+        // Each waits for ten seconds.
+        let commands = [["status", "D"], ["check", "D"], ["trash", "D", "list"]]
+        let running = try commands.map { words in
+            try Child(
+                [builtProgram("obscura")] + words, environment: place.environment, directory: place.root,
+                output: .collected, errors: .collected)
+        }
+        for (words, command) in zip(commands, running) {
+            let ended = try command.finish()
+            #expect(ended.status == 1 && ended.output == "", "\(words)")
+            #expect(ended.errors == "obscura: D: \(line)\n", "\(words)")
+        }
+    }
+
     @Test func `files that are open when all is given up`() throws {
         try place.mount()
         try place.shell(
