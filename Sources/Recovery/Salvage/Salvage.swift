@@ -21,7 +21,7 @@ public struct SalvageReport: Sendable, Equatable {
     var damagedFiles = 0
     /// Without nested albums.
     public var albums = 0
-    /// Pictures and videos whose names and days are unknown.
+    /// Files whose names are unknown.
     public var nameless = 0
     /// Photos and files that have names but no bytes left.
     public var lost = 0
@@ -62,8 +62,8 @@ public final class Salvage {
     package let contents: FoundContents
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
-    /// Contents of pictures and videos that no record names.
-    package private(set) var nameless: [(content: UInt64, type: MediaType)] = []
+    /// Contents that no record names, and their types, if they are pictures or videos.
+    package private(set) var nameless: [(content: UInt64, type: MediaType?)] = []
 
     /// Reads all of a space. Calls `progress` with the number of finished segments.
     ///
@@ -171,16 +171,14 @@ public final class Salvage {
         }
     }
 
-    /// Keeps a content that no record names if it is a picture or a video, unless a block of retired numbers lists it
-    /// as an older version.
+    /// Keeps a content that no record names, unless a block of retired numbers lists it as an older version or removed.
     private func findNameless(except claimed: Set<UInt64>) {
         for content in contents.numbers
         where !claimed.contains(content) && !selector.isRetired(content: content) {
             let bytes = contents.newestBytes(of: content)
-            guard bytes.pieces.first?.isLost == false,
-                let facts = readFacts(FoundSource(space, content, bytes))
-            else { continue }
-            nameless.append((content, facts.type))
+            if bytes.pieces.isEmpty || bytes.isGone { continue }
+            let isBegun = bytes.pieces.first?.isLost == false
+            nameless.append((content, isBegun ? readFacts(FoundSource(space, content, bytes))?.type : nil))
         }
         report.nameless = nameless.count
     }

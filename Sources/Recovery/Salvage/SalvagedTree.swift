@@ -424,7 +424,7 @@ struct SalvagedTree {
         }
     }
 
-    /// Puts nameless pictures into `albums/Recovered`, to be classified when the library is opened.
+    /// Puts nameless files into `albums/Recovered`, to be classified when the library is opened.
     private mutating func addNameless() throws(FileError) {
         let found = salvage.nameless.filter { users[$0.content] == nil }
         guard !found.isEmpty else { return }
@@ -435,7 +435,7 @@ struct SalvagedTree {
             let inode = tree.makeInode(
                 mode: regularType | 0o644, in: parent, owner, now: now, content: content)
             (inode.row.size, inode.row.allocated, inode.row.revision) = (bytes.size, bytes.allocated, 1)
-            let name = Array("\(content).\(fileExtension(of: type))".utf8)
+            let name = Array("\(content)\(type.map { "." + fileExtension(of: $0) } ?? "")".utf8)
             try tree.addEntry(parent, try tree.freeName(parent, name), inode, now: now)
             tree.addLink(to: inode, now: now)
             users[content] = [inode.ino]

@@ -124,21 +124,29 @@ import VaultFormat
         #expect(!fixture.exists("albums/gone.jpg"))
     }
 
-    /// A photo whose record is damaged too is filed by its own bytes.
+    /// A photo whose record is damaged too is filed by its own bytes. Other files are kept as well, unless they were
+    /// removed.
     @Test func `a photo without a record is filed by its own date`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("albums/Trip")
         let bytes = largeJPEG("2024-05-01", more: 1, size: 300_000)
         try fixture.put("albums/Trip/a.jpg", bytes)
         try fixture.put("albums/Trip/b.jpg", jpeg("2024-05-02", more: 2))
+        try fixture.put("albums/Trip/notes.txt", [1, 2, 3])
+        try fixture.put("albums/Trip/removed.txt", [4, 5, 6])
         try fixture.remount()
-        try damageRecord(of: "albums/Trip/a.jpg", fixture)
+        try fixture.rm("albums/Trip/removed.txt")
+        try fixture.remount()
+        for name in ["a.jpg", "notes.txt"] { try damageRecord(of: "albums/Trip/" + name, fixture) }
         try fixture.destroyCatalogue()
-        #expect(try fixture.salvage().nameless == 1)
+        #expect(try fixture.salvage().nameless == 2)
         let names = try fixture.ls("albums/Recovered")
-        #expect(names.count == 1 && names[0].hasSuffix(".jpg"))
-        #expect(try fixture.get("albums/Recovered/" + names[0]) == bytes)
-        #expect(try fixture.moments() == ["2024-05-01/" + names[0], "2024-05-02/b.jpg"])
+        let photo = try #require(names.first { $0.hasSuffix(".jpg") })
+        let notes = try #require(names.first { !$0.hasSuffix(".jpg") })
+        #expect(names.count == 2)
+        #expect(try fixture.get("albums/Recovered/" + photo) == bytes)
+        #expect(try fixture.get("albums/Recovered/" + notes) == [1, 2, 3])
+        #expect(try fixture.moments() == ["2024-05-01/" + photo, "2024-05-02/b.jpg"])
         #expect(try fixture.ls("albums/Trip") == ["b.jpg"])
     }
 
