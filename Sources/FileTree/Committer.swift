@@ -41,10 +41,7 @@ package final class Committer: @unchecked Sendable {
     private let done = Condition()
     // All under `lock`.
     private var schedule = CommitSchedule()
-    /// Durable commits requested, and finished or failed.
-    private var asked: UInt64 = 0
-    private var answered: UInt64 = 0
-    private var failure: FileError?
+    private var tickets = CommitTickets()
     /// Failed commits since the last durable one.
     private var failures = CommitFailures()
     /// The next commit is the last.
@@ -131,7 +128,7 @@ package final class Committer: @unchecked Sendable {
         defer { lock.unlock() }
         guard isRunning else { return }
         let isSaved = schedule.softSince == nil && schedule.durableSince == nil
-        if isSaved && answered == asked && !isCommitting { return }
+        if isSaved && !tickets.isAsked && !isCommitting { return }
         if isStopped {
             if schedule.softSince == nil && !isCommitting && source?.space.isClean == true { return }
             throw .readOnly
@@ -161,13 +158,11 @@ package final class Committer: @unchecked Sendable {
     private func waitForDurable() throws(FileError) {
         if isStopped { throw .readOnly }
         // A commit under way may have begun before the change: only the next one counts.
-        asked += 1
-        let ticket = asked
-        failure = nil
+        let ticket = tickets.ask()
         wake.signalAll()
         if isByHand { commit(durable: true) }
-        while answered < ticket && isRunning { done.wait(lock) }
-        if let failure { throw failure }
+        while !tickets.isAnswered(ticket) && isRunning { done.wait(lock) }
+        if let failure = tickets.takeFailure(of: ticket) { throw failure }
     }
 
     /// Makes room in a full space. Commits, so that freed sectors become usable; if nothing was freed, first
@@ -281,7 +276,7 @@ package final class Committer: @unchecked Sendable {
                 failWaiters(now)
                 continue
             }
-            switch schedule.task(at: now, isAsked: asked > answered, isFull: isFull) {
+            switch schedule.task(at: now, isAsked: tickets.isAsked, isFull: isFull) {
             case .saveFiles(let time): saveFiles(unsavedBefore: time)
             case .commit(let durable): commit(durable: durable)
             case .overwrite: overwriteSome()
@@ -298,9 +293,8 @@ package final class Committer: @unchecked Sendable {
 
     /// Fails all waiters, as no commit will come, and waits for the end. `lock` is held.
     private func failWaiters(_ now: Int64) {
-        if asked > answered {
-            failure = .readOnly
-            answered = asked
+        if tickets.isAsked {
+            tickets.answer(through: tickets.newest, .readOnly)
             done.signalAll()
         }
         wake.wait(lock, untilMilliseconds: now + CommitSchedule.expiryMilliseconds)
@@ -382,8 +376,8 @@ package final class Committer: @unchecked Sendable {
 
     /// Publishes a root. `lock` is held, and released meanwhile.
     private func commit(durable: Bool) {
-        let ticket = asked
-        let records = durable ? recordsDue(isAwaited: asked > answered) : 0
+        let ticket = tickets.newest
+        let records = durable ? recordsDue(isAwaited: tickets.isAsked) : 0
         let begun = schedule.beginCommit(durable: durable)
         isCommitting = true
         lock.unlock()
@@ -415,8 +409,7 @@ package final class Committer: @unchecked Sendable {
             if durable, !canOverwrite { awaitOverwriting() }
         }
         if durable {
-            if let failed { failure = isStopped ? .readOnly : FileError(failed) }
-            answered = max(answered, ticket)
+            tickets.answer(through: ticket, failed.map { isStopped ? .readOnly : FileError($0) })
             done.signalAll()
         }
     }

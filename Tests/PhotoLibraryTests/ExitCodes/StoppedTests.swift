@@ -121,6 +121,42 @@ private final class StillClock: Sendable {
         expectError(.readOnly) { try library.close() }
     }
 
+    @Test func `a failed commit is told to those that asked before it began`() {
+        var tickets = CommitTickets()
+        let first = (tickets.ask(), tickets.ask())
+        let begun = tickets.newest
+        let second = tickets.ask()
+        tickets.answer(through: begun, .noRoom)
+        #expect(tickets.isAnswered(first.1) && !tickets.isAnswered(second) && tickets.isAsked)
+        // The next begins to wait, and is answered, before the others wake up.
+        let third = tickets.ask()
+        tickets.answer(through: tickets.newest, nil)
+        #expect(tickets.takeFailure(of: second) == nil && tickets.takeFailure(of: third) == nil)
+        #expect(tickets.takeFailure(of: first.0) == .noRoom && tickets.takeFailure(of: first.1) == .noRoom)
+        #expect(tickets.takeFailure(of: first.0) == nil && !tickets.isAsked)
+    }
+
+    /// One that begins to wait must not take the failure from another that has not woken up yet.
+    @Test func `each of many that wait for commits is told that they fail`() throws {
+        let fixture = try makeFixture(byHand: false)
+        try claim(fixture)
+        try fixture.put("albums/new", noise(200_000, seed: 2))
+        fixture.vault.calls.failSyncs(.inputOutput)
+        let committer = fixture.library.session.committer
+        let lies = Atomic<Int>(0)
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            for _ in 0..<100 where (try? committer.makeDurable()) != nil {
+                lies.wrappingAdd(1, ordering: .relaxed)
+            }
+        }
+        #expect(lies.load(ordering: .relaxed) == 0)
+        fixture.vault.calls.failSyncs(nil)
+        try? commit(fixture)
+        try fixture.close()
+        try fixture.reopen()
+        #expect(try fixture.get("albums/new") == noise(200_000, seed: 2))
+    }
+
     @Test func `where nothing is left to write, nothing fails`() throws {
         let fixture = try makeFixture()
         fixture.library.session.space.stopWriting(.claimLost)
