@@ -120,8 +120,8 @@ import VaultFormat
         }
     }
 
-    /// Without a single record names are lost, but no file: each is in `albums/Recovered`, and photos are under their own
-    /// days.
+    /// Without a single record names are lost, but no file: each is in `albums/Recovered`, and a photo is under its own
+    /// day.
     @Test func `pages and all records are lost`() throws {
         let subject = try subject()
         let files = subject.before.filter { $0.value.attributes.isRegular && !$0.value.bytes.isEmpty }
