@@ -220,10 +220,11 @@ struct CrashWork {
     private mutating func emptyTrash() throws { try session.rm(try some([Self.trash + "/files"])) }
 
     private mutating func setAttribute() throws {
+        // Every third is larger than two pages, which are free again when it goes.
         let note = content()
+        let value = note.count % 3 == 0 ? noise(10_000, seed: note.count) : Array(note.prefix(500))
         try session.library.setExtendedAttribute(
-            try session.ino(try someFile()), name: Array("user.note".utf8), value: Array(note.prefix(500)),
-            policy: .any)
+            try session.ino(try someFile()), name: Array("user.note".utf8), value: value, policy: .any)
     }
 
     private mutating func makeThumbnail() throws {
