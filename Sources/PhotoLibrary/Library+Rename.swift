@@ -23,6 +23,7 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         try session.requireRowRoom(replacing: true)
+        try session.requireRoom(toChangeRows: rowsMoved(with: name, of: parent))
         for attempt in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent)
             defer { session.destroyUnused(info) }

@@ -152,6 +152,20 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         }
     }
 
+    /// Waits until one commit has room for a change of many rows; throws `.noRoom` if it cannot get any. Called before
+    /// the change, with the catalogue's lock not held.
+    package func requireRoom(toChangeRows count: Int) throws(FileError) {
+        guard count > Self.uncheckedRows else { return }
+        var isRetry = false
+        while !space.hasRoom(toChangeRows: count) {
+            guard committer.makeRowRoom(isRetry: isRetry) else { throw .noRoom }
+            isRetry = true
+        }
+    }
+
+    /// The reserve of slots is for changes of so many rows.
+    private static let uncheckedRows = 64
+
     /// Under the catalogue's lock.
     private func noteUnstagedPages(_ tables: Tables) {
         let rows = Int(tables.changeCount - storedChangeCount) + tree.changedInodes

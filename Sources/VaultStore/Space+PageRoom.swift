@@ -14,6 +14,14 @@ extension Space {
         lock.withLock { hasSlots(for: reserveSlots / (replacing ? 2 : 1) + 2 * changedPages) }
     }
 
+    /// Whether one commit may change so many rows that lie near each other.
+    public func hasRoom(toChangeRows count: Int) -> Bool {
+        lock.withLock { hasSlots(for: count / Self.rowsPerPage + 2 * changedPages) }
+    }
+
+    /// Changed rows to a changed page, at least, where names are long.
+    private static let rowsPerPage = 2
+
     /// Whether commits release so many slots that rows may be added for users then.
     public var commitsMakeRowRoom: Bool {
         lock.withLock {

@@ -129,4 +129,47 @@ import Testing
         #expect(counts[3] > counts[0] / 2)
         try session.unmount()
     }
+
+    @Test(arguments: zip(MemoryVault.SizeClass.allCases, [1, 2]))
+    func `a photo whose names fill the catalogue is removed once there is room`(
+        _ size: MemoryVault.SizeClass, spaces: Int
+    ) throws {
+        let session = try session(size, spaces: spaces)
+        defer { session.kill() }
+        _ = try session.put("albums/0", jpeg())
+        var count = 1
+        while count < 20_000 {
+            do {
+                try session.ln("albums/0", "albums/\(count)" + String(repeating: "n", count: 200))
+            } catch let error
+                as FileError
+            {
+                #expect(error == .noRoom)
+                break
+            }
+            count += 1
+        }
+        try session.makeDurable()
+        // All of its names change at once, which may be too many for one commit.
+        var isRemoved = true
+        do { try session.rm("moments/2024-05-01/0") } catch let error as FileError {
+            #expect(error == .noRoom)
+            isRemoved = false
+        }
+        try session.makeDurable()
+        #expect(try session.ls("albums").count == (isRemoved ? 0 : count))
+        if !isRemoved {
+            for name in try session.ls("albums").dropFirst(count / 8) { try session.rm("albums/" + name) }
+            try session.makeDurable()
+            try session.rm("moments/2024-05-01/0")
+            try session.makeDurable()
+        }
+        try session.unmount()
+        try session.mount()
+        #expect(try session.ls("albums") == [])
+        print(
+            "catalogue: \(size), \(spaces) spaces: \(count) names of a photo, \(isRemoved ? "" : "not ")removed"
+        )
+        try session.unmount()
+    }
 }
