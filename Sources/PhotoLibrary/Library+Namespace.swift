@@ -193,11 +193,12 @@ extension Library {
     /// How many names and photos change with a name in moments: all names of a photo, or all photos of a day.
     func rowsMoved(with name: Name, of parent: UInt64) throws(FileError) -> Int {
         try session.locked { tree throws(FileError) in
-            guard parent > WellKnownInode.root, let directory = try? tree.directory(parent),
+            guard let directory = try? tree.directory(parent),
+                directory.isDay || parent == WellKnownInode.moments,
                 let found = try tree.find(directory, name.bytes)
             else { return 0 }
             if found.inode.isDay { return Int(clamping: found.inode.row.size) }
-            return directory.isDay && found.inode.isPhoto ? Int(found.inode.row.nlink) : 0
+            return found.inode.isPhoto ? Int(found.inode.row.nlink) : 0
         }
     }
 

@@ -2,6 +2,7 @@ import Glibc
 
 /// Body of the program, called by main.swift. Returns the exit status.
 func runObscura() -> Int32 {
+    fillStandardStreams()
     do throws(Failure) {
         try hardenProcess(CommandLine.unsafeArgv)
         let words = try decodeArguments()
@@ -20,6 +21,15 @@ func runObscura() -> Int32 {
     } catch {
         note(error.line)
         return error.status.rawValue
+    }
+}
+
+/// Opens standard streams that are closed: otherwise a file of the vault would have the number of one, and get what is
+/// printed. Writing to them is an error all the same.
+private func fillStandardStreams() {
+    for stream in STDIN_FILENO...STDERR_FILENO where fcntl(stream, F_GETFD) < 0 {
+        // The lowest free number is taken.
+        _ = open("/dev/null", O_RDONLY)
     }
 }
 

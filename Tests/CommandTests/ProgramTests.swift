@@ -101,6 +101,12 @@ final class CommandPlace {
                 ended.errors == "obscura: standard output: writing the result: No space left on device\n",
                 "\(words): \(ended.errors)")
         }
+        // No file of the vault takes the place of a closed stream.
+        try Data(noise(5000, seed: 1)).write(to: URL(fileURLWithPath: directory + "/notes"))
+        let imported = try shell("\(program) import V notes --password-command 'echo one' <&- >&-")
+        #expect(imported.status == 1, "\(imported.errors)")
+        #expect(try shell("\(program) import V notes --password-command 'echo one' >&- 2>&-").status == 1)
+        #expect(try run("check", "V", "--password-stdin", input: "one\n").status == 0)
         // A reader that has read enough.
         #expect(try shell("\(program) --help | head -1").errors == "")
     }
