@@ -50,6 +50,8 @@ package final class FileState: @unchecked Sendable {
     package var changed: Timestamp
     /// (v) Handles that may still write: opened for writing, and not closed since their last write.
     package var writerCount = 0
+    /// Whether a handle may still write. Takes `view`.
+    package var hasWriters: Bool { view.withLock { writerCount > 0 } }
     /// (v) Whether the mode may have bits that a write must clear.
     package var mayHavePrivileges: Bool
 

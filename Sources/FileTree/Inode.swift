@@ -1,7 +1,6 @@
 package import CatalogueRows
 import FileRequests
 package import KernelNames
-import LinuxIO
 import VaultCatalogue
 
 /// A file, directory, symbolic link or node in memory. All fields are under the catalogue's lock.
@@ -38,10 +37,7 @@ public final class Inode: @unchecked Sendable {
     /// Whether a client has it open.
     package var hasHandles: Bool { openCount > ownUseCount }
     /// Whether a client has it open for writing, and has not closed it since it wrote.
-    package var hasWriters: Bool {
-        guard let state else { return false }
-        return state.view.withLock { state.writerCount > 0 }
-    }
+    package var hasWriters: Bool { state?.hasWriters ?? false }
     package var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     /// A directory or a symbolic link: path resolution continues from it.
     package var continuesPath: Bool { isDirectory || row.mode & fileTypeMask == linkType }

@@ -58,8 +58,8 @@ extension Library {
         try file.truncate(to: size, now: .now())
         // A copy becomes an ordinary file as soon as it is saved.
         let mayBePhoto = try session.locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
-        let hasWriter = file.view.withLock { file.writerCount > 0 }
-        let classification = mayBePhoto && !hasWriter ? classifier.classify(file) : .unknown
+        let hasWriters = file.hasWriters
+        let classification = mayBePhoto && !hasWriters ? classifier.classify(file) : .unknown
         try session.save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.callerThread = caller.pid
@@ -67,7 +67,7 @@ extension Library {
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
-        if !hasWriter { (file.needsClassification, file.isBeingEdited) = (false, false) }
+        if !hasWriters { (file.needsClassification, file.isBeingEdited) = (false, false) }
     }
 
     // MARK: Extended attributes

@@ -185,20 +185,7 @@ extension Library {
         while !isDone {
             let info = try session.trashInfo(forRemoving: name, from: parent)
             defer { session.destroyUnused(info) }
-            try session.requireRoom(toChangeRows: rowsMoved(with: name, of: parent))
             isDone = try unlinkOnce(parent, name, caller, info)
-        }
-    }
-
-    /// How many names and photos change with a name in moments: all names of a photo, or all photos of a day.
-    func rowsMoved(with name: Name, of parent: UInt64) throws(FileError) -> Int {
-        try session.locked { tree throws(FileError) in
-            guard let directory = try? tree.directory(parent),
-                directory.isDay || parent == WellKnownInode.moments,
-                let found = try tree.find(directory, name.bytes)
-            else { return 0 }
-            if found.inode.isDay { return Int(clamping: found.inode.row.size) }
-            return found.inode.isPhoto ? Int(found.inode.row.nlink) : 0
         }
     }
 

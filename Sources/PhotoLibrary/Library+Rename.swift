@@ -23,7 +23,6 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         try session.requireRowRoom(replacing: true)
-        try session.requireRoom(toChangeRows: rowsMoved(with: name, of: parent))
         for attempt in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent)
             defer { session.destroyUnused(info) }
@@ -59,17 +58,20 @@ extension Library {
         _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
         _ caller: Caller, _ info: TrashInfo?, isFirst: Bool
     ) throws(FileError) -> Bool {
-        let (wanted, unsaved) = try session.locked { tree throws(FileError) -> (UInt64?, UInt64?) in
+        let (wanted, unsaved, rows) = try session.locked {
+            tree throws(FileError) -> (UInt64?, UInt64?, Int) in
             let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags, caller)
-            guard let found else { return (nil, nil) }
+            guard let found else { return (nil, nil, 0) }
             if isFirst { try refuseOutdated(found, flags, tree) }
             let source = found.source
             let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
+            let rows = tree.rowsChanging(with: source, in: found.from)
             guard !flags.contains(.exchange), try tree.needsClassification(found) else {
-                return (nil, unsaved)
+                return (nil, unsaved, rows)
             }
-            return (source.ino, nil)
+            return (source.ino, nil, rows)
         }
+        try session.requireRoom(toChangeRows: rows)
         // The rename survives a crash, so the bytes must be saved before the name.
         if let unsaved { try session.saveIfOpen(unsaved) }
         let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))

@@ -25,7 +25,7 @@ extension Classifier {
             if !isReleased, file.view.withLock({ file.size == 0 }) {
                 isDeferred = try session.locked { _ throws(FileError) in file.inode.isPhoto }
             }
-            let isLast = file.view.withLock { file.writerCount == 0 }
+            let isLast = !file.hasWriters
             guard isLast, file.needsClassification, !isDeferred else {
                 if file.unsavedSince != nil { try session.save(file) }
                 if isLast, !isDeferred { file.isBeingEdited = false }

@@ -92,7 +92,7 @@ extension Classifier {
             file.writer.lock()
             defer { file.writer.unlock() }
             for _ in 0..<Self.classificationsMax {
-                if file.view.withLock({ file.writerCount > 0 }) { return }
+                if file.hasWriters { return }
                 var classification = classify(file)
                 if classification.isUndecided {
                     switch try compareAtLength(file, classification, for: nil) {

@@ -9,16 +9,16 @@ import VaultStore
 /// The `.trashinfo` files of photos that are removed from moments.
 extension TreeSession {
     /// A sealed `.trashinfo` file for what removing this name moves into the trash; nil if that is nothing. The caller
-    /// finally calls `destroyUnused` on it.
+    /// finally calls `destroyUnused` on it. Throws `.noRoom` if one commit cannot take all names that go with this one.
     package func trashInfo(forRemoving name: Name, from parent: UInt64) throws(FileError) -> TrashInfo? {
         guard !isReadOnly else { return nil }
-        let place = try locked { tree throws(FileError) -> [UInt8]? in
+        let (place, rows) = try locked { tree throws(FileError) -> ([UInt8]?, Int) in
             let directory = try tree.directory(parent)
-            guard let inode = try tree.find(directory, name.bytes)?.inode,
-                try tree.isForTrash(inode, in: directory)
-            else { return nil }
-            return try tree.path(of: directory)
+            guard let inode = try tree.find(directory, name.bytes)?.inode else { return (nil, 0) }
+            let rows = tree.rowsChanging(with: inode, in: directory)
+            return (try tree.isForTrash(inode, in: directory) ? try tree.path(of: directory) : nil, rows)
         }
+        try requireRoom(toChangeRows: rows)
         guard let place else { return nil }
         // The trash adds rows. Those of its oldest photo make way; where nothing can, there is the reserve.
         try? requireRowRoom()

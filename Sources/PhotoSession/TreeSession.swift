@@ -145,19 +145,18 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     ///
     /// - Parameter replacing: whether the rows take the place of others; see `Space.hasRowRoom`.
     package func requireRowRoom(replacing: Bool = false) throws(FileError) {
-        var isRetry = false
-        while !space.hasRowRoom(replacing: replacing) {
-            guard committer.makeRowRoom(isRetry: isRetry) else { throw .noRoom }
-            isRetry = true
-        }
+        try makeRowRoom { space.hasRowRoom(replacing: replacing) }
     }
 
     /// Waits until one commit has room for a change of many rows; throws `.noRoom` if it cannot get any. Called before
     /// the change, with the catalogue's lock not held.
     package func requireRoom(toChangeRows count: Int) throws(FileError) {
-        guard count > Self.uncheckedRows else { return }
+        if count > Self.uncheckedRows { try makeRowRoom { space.hasRoom(toChangeRows: count) } }
+    }
+
+    private func makeRowRoom(until isEnough: () -> Bool) throws(FileError) {
         var isRetry = false
-        while !space.hasRoom(toChangeRows: count) {
+        while !isEnough() {
             guard committer.makeRowRoom(isRetry: isRetry) else { throw .noRoom }
             isRetry = true
         }

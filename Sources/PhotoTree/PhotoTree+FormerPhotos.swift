@@ -41,11 +41,11 @@ extension PhotoTree {
         _ parent: UInt64, _ name: [UInt8], _ caller: Caller
     ) throws(FileError) -> (directory: Inode, inode: Inode)? {
         let place = RemovedPlace(directory: parent, name: name)
-        // The kernel may announce the end of the handle that emptied it after this request.
         guard !emptiedPhotos.isEmpty, let ino = emptiedPhotos[place] else { return nil }
         let directory = try self.directory(parent)
         guard directory.isDay, directory.row.nlink > 0, try !has(directory, name),
             let inode = try existing(ino), inode.isRegular, !inode.isPhoto, !inode.isCopy,
+            // Not its handles: the kernel may announce the end of the one that emptied it after this request.
             inode.row.nlink > 0, inode.row.size == 0, !inode.hasWriters, try moment(of: inode) == nil,
             caller.uid == 0 || caller.uid == inode.row.uid
         else { return nil }

@@ -11,6 +11,12 @@ package import VaultStore
 /// The trash: `.Trash-UID` at the root, as in the freedesktop specification. Its entries are plain POSIX. A photo that
 /// was taken out of moments has its only names there, and a row that records its former names.
 extension PhotoTree {
+    /// How many names or photos change with a name in moments: all names of a photo, or all photos of a day.
+    package func rowsChanging(with inode: Inode, in directory: Inode) -> Int {
+        if inode.isDay { return Int(clamping: inode.row.size) }
+        return directory.isDay && inode.isPhoto ? Int(inode.row.nlink) : 0
+    }
+
     // MARK: Out of moments, and back
 
     /// Removes a photo and its copies from moments and all albums, and records their names in albums for a

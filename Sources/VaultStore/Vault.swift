@@ -20,6 +20,13 @@ public struct VaultInfo: Sendable, Equatable {
 /// Operations on a vault as a whole: creating, opening, changing passwords. The format specification describes its
 /// files.
 public enum Vault {
+    /// Whether a directory has the segments of a vault, and no header.
+    public static func lacksHeader(_ path: String) -> Bool {
+        func has(_ name: String) -> Bool { access(path + "/" + name, F_OK) == 0 }
+        return !has(VaultDirectory.headerName)
+            && (has(SegmentLayout.sharedName) || has(SegmentLayout.directoryName))
+    }
+
     /// Whether `path` may be a vault, valid or not: false only if it is no directory or has no header file.
     public static func isVault(_ path: String) -> Bool {
         do throws(VaultError) {
@@ -57,20 +64,22 @@ public enum Vault {
         _ path: String, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> (VaultDirectory, Header) {
         let vault = try VaultDirectory.open(path, calls: calls)
-        let header = try readHeader(vault, mayRepair: mayRepair)
-        try vault.requirePermission(header.layout)
-        return (vault, header)
+        return (vault, try readHeader(vault, mayRepair: mayRepair))
     }
 
-    /// Reads the header. Completes an interrupted backup into this vault first.
+    /// Reads the header, and requires that this user may read the segments. Completes an interrupted backup into this
+    /// vault first.
     private static func readHeader(_ vault: VaultDirectory, mayRepair: Bool) throws(VaultError) -> Header {
+        let header: Header
         do throws(VaultError) {
-            return try Header.read(vault.header, calls: vault.calls, mayRepair: mayRepair)
+            header = try Header.read(vault.header, calls: vault.calls, mayRepair: mayRepair)
         } catch {
             guard error == .headerDamaged else { throw error }
             try CopyLog.applyAny(to: vault)
-            return try Header.read(vault.header, calls: vault.calls, mayRepair: mayRepair)
+            header = try Header.read(vault.header, calls: vault.calls, mayRepair: mayRepair)
         }
+        try vault.requirePermission(header.layout)
+        return header
     }
 
     // MARK: Opening
@@ -85,7 +94,6 @@ public enum Vault {
         let vault = try VaultDirectory.open(path, calls: calls)
         try vault.lockHeader()
         let header = try readHeader(vault, mayRepair: !readOnly)
-        try vault.requirePermission(header.layout)
         if !readOnly {
             // `openSpace` checks for a remaining log before it allows writing.
             do throws(VaultError) { try CopyLog.remove(from: vault) } catch {

@@ -65,9 +65,9 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
     let bytesPerSpace = try chooseSize(vault, settings, passwords)
     // On a terminal the warnings come before the password is chosen; otherwise after the password was read.
     let isPrompting = try passwords.terminal() != nil
-    if isPrompting { warn(vault, isSizeIgnored: settings.spaces == 1 && settings.bytesPerSpace != nil) }
+    if isPrompting { warn(vault, settings) }
     let password = try passwords.toCreate(vault)
-    if !isPrompting { warn(vault, isSizeIgnored: settings.spaces == 1 && settings.bytesPerSpace != nil) }
+    if !isPrompting { warn(vault, settings) }
     let progress = ProgressLine("Filling the vault")
     try notingInterruption { () throws(Failure) in
         defer { progress.end() }
@@ -87,8 +87,8 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
     return password
 }
 
-private func warn(_ vault: String, isSizeIgnored: Bool) {
-    if isSizeIgnored {
+private func warn(_ vault: String, _ settings: CreateSettings) {
+    if settings.spaces == 1, settings.bytesPerSpace != nil {
         note("obscura: \(vault): --size is ignored: a vault of one space grows with its photos")
     }
     note("A forgotten password means lost photos: nobody can open a space without it.")

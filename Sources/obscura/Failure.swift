@@ -1,5 +1,4 @@
 import FuseBridge
-import Glibc
 import LinuxIO
 import VaultStore
 
@@ -47,7 +46,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .notAVault:
         Failure(
             .noVault, vault,
-            access("\(vault)/spaces", F_OK) == 0 && access("\(vault)/obscura.vault", F_OK) != 0
+            Vault.lacksHeader(vault)
                 ? "obscura.vault is missing there: restore a copy with obscura header restore"
                 : "not a vault: check the path, or make one with obscura create")
     case .unsupportedVersion(let version):

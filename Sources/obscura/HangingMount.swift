@@ -33,8 +33,12 @@ func freeHangingMount(_ directory: String) throws(Failure) {
 
 /// Throws if the mount at `directory` does not answer in time: nothing ends a process that waits for it.
 func requireAnswer(_ directory: String) throws(Failure) {
-    guard ask(realPath(directory)) == .none else { return }
-    throw Failure(
+    if ask(realPath(directory)) == .none { throw hangingFailure(directory) }
+}
+
+/// The message about a mount that does not answer.
+func hangingFailure(_ directory: String) -> Failure {
+    Failure(
         .failed, directory,
         "the mount does not answer: its process, or the disk of its vault, hangs; obscura unmount ends it")
 }

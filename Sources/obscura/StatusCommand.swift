@@ -22,11 +22,6 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
     var hanging: Failure?
     var isAnswered = false
     for directory in directories {
-        do throws(Failure) { try requireAnswer(directory) } catch {
-            if let hanging { note(hanging.line) }
-            hanging = error
-            continue
-        }
         if let entry = table.last(where: { $0.directory == directory }), entry.isOfOther {
             isAnswered = askAsOwner(directory, isJSON: arguments.has(.json)) || isAnswered
             continue
@@ -34,7 +29,14 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
         do throws(Failure) {
             say(try statusText(directory, isJSON: arguments.has(.json)))
             isAnswered = true
-        } catch { failed = error }
+        } catch {
+            guard error == hangingFailure(directory) else {
+                failed = error
+                continue
+            }
+            if let hanging { note(hanging.line) }
+            hanging = error
+        }
     }
     if let hanging { throw hanging }
     if let failed, !isAnswered { throw failed }
