@@ -23,7 +23,9 @@ extension Classifier {
             // close of the last copy tells whether the file stays empty, and so is no longer a photo.
             var isDeferred = false
             if !isReleased, file.view.withLock({ file.size == 0 }) {
-                isDeferred = try session.locked { _ throws(FileError) in file.inode.isPhoto }
+                isDeferred = try session.locked { tree throws(FileError) in
+                    file.inode.isPhoto || tree.isRejoined(file.inode)
+                }
             }
             let isLast = !file.hasWriters
             guard isLast, file.needsClassification, !isDeferred else {

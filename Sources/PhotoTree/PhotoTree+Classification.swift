@@ -24,7 +24,8 @@ extension PhotoTree {
             isPhoto: inode.isPhoto, isCopy: inode.isCopy, isNamed: inode.row.nlink > 0,
             hasPhotoName: place != nil)
         switch classificationEffect(of: facts, as: classification) {
-        case .nothing: return
+        case .nothing:
+            if case .plain = classification { try leaveMoments(inode, now: now) }
         case .demote: try demote(inode, space, now: now)
         case .promote:
             guard let probe, let place else { return }

@@ -12,6 +12,8 @@ struct FormerPhoto {
     /// Its name in moments.
     var place: RemovedPlace
     var isNameGiven: Bool
+    /// Whether a program that writes there got the emptied file back: see `rejoin`.
+    var isRejoined = false
 }
 
 /// Programs that save in two steps: they empty a file and close it, then open it again and write, as ImageMagick does.
@@ -53,6 +55,28 @@ extension PhotoTree {
         try addEntry(directory, name, inode, now: now)
         addLink(to: inode, now: now)
         kernelNames.noteChange(of: inode.ino)
+        if var former = formerPhotos[ino] {
+            former.isRejoined = true
+            formerPhotos.insert(former, for: ino)
+        }
         return (directory, inode)
+    }
+
+    /// Whether a file has its former name in moments again for the program that writes it.
+    package func isRejoined(_ inode: Inode) -> Bool {
+        !formerPhotos.isEmpty && formerPhotos[inode.ino]?.isRejoined == true
+    }
+
+    /// Takes the name in moments from a file that `rejoin` gave it and that became no picture. It is where it would be
+    /// if its first step had been noticed only with the second: in albums.
+    func leaveMoments(_ inode: Inode, now: Timestamp) throws(FileError) {
+        guard isRejoined(inode), var former = formerPhotos[inode.ino] else { return }
+        former.isRejoined = false
+        formerPhotos.insert(former, for: inode.ino)
+        guard inode.row.nlink > 1, let own = try moment(of: inode),
+            own.row.isOf(former.place.directory, former.place.name)
+        else { return }
+        try removeMoment(inode, now: now)
+        if inode.row.size == 0 { emptiedPhotos.insert(inode.ino, for: former.place) }
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+import PhotoLibrary
 import TestSupport
 import Testing
 import VaultFormat
@@ -44,6 +45,36 @@ import VaultFormat
         #expect(try fixture.get("albums/A/.versions/x.jpg/original") == old)
         // A name in moments that was given there stays.
         try fixture.mv("albums/A/x.jpg", "albums/A/y.jpg")
+        #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
+    }
+
+    @Test(arguments: [true, false])
+    func `one that becomes text is in albums only, however late the first step is closed`(isLate: Bool) throws
+    {
+        let fixture = try pinned()
+        let path = "moments/2020-02-02/mine.jpg"
+        let first = try fixture.createOpen(path)
+        if !isLate { try fixture.close(first) }
+        let second = try fixture.createOpen(path)
+        if isLate { try fixture.close(first) }
+        // The shell closes a copy of its descriptor before the program writes.
+        try fixture.library.flush(second)
+        #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
+        try fixture.write(second, Array("text".utf8))
+        try fixture.close(second)
+        #expect(try fixture.moments() == [])
+        #expect(try fixture.get("albums/A/x.jpg") == Array("text".utf8))
+    }
+
+    @Test func `one that is emptied again and again stays the photo`() throws {
+        let fixture = try pinned()
+        let path = "moments/2020-02-02/mine.jpg"
+        for _ in 0..<3 {
+            try empty(path, fixture)
+            #expect(try fixture.moments() == [])
+        }
+        try fixture.put(path, new)
+        #expect(try fixture.get("albums/A/x.jpg") == new)
         #expect(try fixture.moments() == ["2020-02-02/mine.jpg"])
     }
 

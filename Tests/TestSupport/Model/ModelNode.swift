@@ -38,6 +38,8 @@ final class ModelNode {
         let name: String
         /// The number of the mount in which that was.
         let session: Int
+        /// Whether a program that writes there got the emptied file back.
+        var isRejoined = false
     }
 
     /// A photo that was taken out of moments: its name there, and the names in albums that it and its copies had.

@@ -42,8 +42,7 @@ extension ModelTree {
     func file(_ node: ModelNode) {
         guard node.isFile, !node.names.isEmpty, node.original == nil else { return }
         guard let taken = node.takenDay else {
-            if node.isPhoto { unfile(node) }
-            return
+            return node.isPhoto ? unfile(node) : leaveMoments(node)
         }
         let place = fileableName(of: node)
         if node.isPhoto {
@@ -62,6 +61,16 @@ extension ModelTree {
         }
         if node.names.count > 1, let moment = node.moment { drop(moment, of: node) }
         forgetPhoto(node)
+    }
+
+    /// A file that got its former name in moments back, and became no picture, gives it up again.
+    private func leaveMoments(_ node: ModelNode) {
+        guard let former = node.former, former.session == session, former.isRejoined else { return }
+        node.former?.isRejoined = false
+        guard node.names.count > 1, let moment = node.moment, moment.isOf(former.directory, former.name)
+        else { return }
+        drop(moment, of: node)
+        if node.bytes.isEmpty { former.directory.emptied[former.name] = node }
     }
 
     private func refile(_ node: ModelNode, _ taken: String) {

@@ -224,7 +224,9 @@ final class ModelTree {
         } else {
             let refused = refusal(directory, name, .file)
             if refused != 0 { return refused }
-            node = emptiedPhoto(name, in: directory) ?? make(.file, mode: 0o644)
+            let emptied = emptiedPhoto(name, in: directory)
+            emptied?.former?.isRejoined = true
+            node = emptied ?? make(.file, mode: 0o644)
             add(directory, name, node)
         }
         node.bytes = []
