@@ -78,15 +78,8 @@ func runningDaemon(of place: String) -> (process: pid_t, daemon: Daemon)? {
 
 /// The process of a mount, and its parsed command line; nil if there is none that suits.
 func runningDaemon(where suits: (Daemon) -> Bool) -> (process: pid_t, daemon: Daemon)? {
-    guard let processes = opendir("/proc") else { return nil }
-    defer { closedir(processes) }
-    while let entry = readdir(processes) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        guard let process = pid_t(name), let bytes = contents(ofFile: "/proc/\(name)/cmdline") else {
-            continue
-        }
+    for process in processes() {
+        guard let bytes = contents(ofFile: "/proc/\(process)/cmdline") else { continue }
         let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
         guard words.count == 6, Daemon.words.contains(words[1]), !isElsewhere(process),
             let daemon = try? Daemon(Array(words.dropFirst())), suits(daemon)
@@ -94,6 +87,11 @@ func runningDaemon(where suits: (Daemon) -> Bool) -> (process: pid_t, daemon: Da
         return (process, daemon)
     }
     return nil
+}
+
+/// The numbers of all processes that this user may see.
+func processes() -> [pid_t] {
+    ((try? HostPath("/proc").list()) ?? []).compactMap { pid_t("\($0)") }
 }
 
 /// Whether a process is in another mount namespace: a private session's daemon may serve the same path there.

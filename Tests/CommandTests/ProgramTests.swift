@@ -169,7 +169,7 @@ final class CommandPlace {
 
         let descriptor = open(directory + "/D", O_RDONLY)
         let busy = try run("unmount", "D")
-        #expect(busy.status == 1 && busy.errors.contains("a program is using it"))
+        #expect(busy.status == 1 && busy.errors.contains("(process \(getpid())) is using it"))
         close(descriptor)
         #expect(try run("unmount", "D").status == 0)
         #expect(daemon() == nil)

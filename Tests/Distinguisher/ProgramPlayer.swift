@@ -141,11 +141,7 @@ final class ProgramPlayer: HistoryPlayer {
     }
 
     private func unmount() throws {
-        var ended: (status: Int32, words: String) = (1, "")
-        try eventually {
-            ended = try run(["unmount", "mount"])
-            return !ended.words.contains("is using it")
-        }
+        let ended = try run(["unmount", "mount"])
         guard ended.status == 0, eventually({ isFree }) else { throw Refusal(words: ended.words) }
     }
 

@@ -74,13 +74,7 @@ final class Place {
     }
 
     func unmount(location: SourceLocation = #_sourceLocation) throws {
-        // A program that has ended may still be giving up its files.
-        var ended = try run([obscura, "unmount", mountPoint])
-        try eventually {
-            guard ended.errors.contains("is using it") else { return true }
-            ended = try run([obscura, "unmount", mountPoint])
-            return false
-        }
+        let ended = try run([obscura, "unmount", mountPoint])
         try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
     }
 
