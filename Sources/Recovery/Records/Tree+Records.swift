@@ -17,13 +17,15 @@ extension Tree {
         }
         if let known = cached(id) {
             // Not `names(of:)`, which would cache them: no one else may need them.
-            if let names = known.names { return .inode(try record(known.row, names)) }
-            return .inode(try record(known.row, try sql(tables.dentries(of: id))))
+            if let names = known.names { return .inode(try tables.record(known.row, names)) }
+            return .inode(try tables.record(known.row, try sql(tables.dentries(of: id))))
         }
         guard let row = try sql(tables.inode(id)) else { throw .stale }
-        return .inode(try record(row, try sql(tables.dentries(of: id))))
+        return .inode(try tables.record(row, try sql(tables.dentries(of: id))))
     }
+}
 
+extension Tables {
     /// Collects an inode's record from its rows, within `limits`.
     package func record(
         _ row: InodeRow, _ names: [DentryRow], _ limits: RecordLimits = .ofRecords
@@ -38,16 +40,16 @@ extension Tree {
             record.names.append(
                 RecordedName(
                     parent: name.parent, name: name.name, isMember: name.isMember,
-                    since: try sql(tables.trashRow(row.ino, name.id))?.since))
+                    since: try sql(trashRow(row.ino, name.id))?.since))
         }
         if row.flags.contains(.hasAttributes) {
-            record.attributes = try sql(tables.extendedAttributes(row.ino)).map {
+            record.attributes = try sql(extendedAttributes(row.ino)).map {
                 ExtendedAttribute(name: $0.name, value: $0.value)
             }
         }
         switch row.mode & fileTypeMask {
         case directoryType: record.row.size = 0
-        case linkType: record.target = try sql(tables.linkTarget(row.ino)) ?? []
+        case linkType: record.target = try sql(linkTarget(row.ino)) ?? []
         case regularType: try addFile(to: &record, limits)
         default: break
         }
@@ -61,17 +63,17 @@ extension Tree {
             // Rows of a snapshot are cut when its source changes: the record lists them as they were.
             let runs =
                 SnapshotID.isSnapshot(row.content)
-                ? ExtentRun.joined(try sql(tables.extents(of: row.content)))
-                : try sql(tables.firstExtents(of: row.content, limit: limits.runs + 1))
+                ? ExtentRun.joined(try sql(extents(of: row.content)))
+                : try sql(firstExtents(of: row.content, limit: limits.runs + 1))
             record.runs = runs.count > limits.runs ? nil : runs
         }
         guard row.flags.contains(.photo) else { return }
-        record.photo = try sql(tables.photo(row.ino))
-        guard row.flags.contains(.trashed), var trashed = try sql(tables.trashRow(row.ino, 0)) else { return }
+        record.photo = try sql(photo(row.ino))
+        guard row.flags.contains(.trashed), var trashed = try sql(trashRow(row.ino, 0)) else { return }
         trashed.noted = nil
         record.trashed = trashed
         var bytesLeft = limits.nameBytes
-        for var name in try sql(tables.trashNames(of: row.ino)) {
+        for var name in try sql(trashNames(of: row.ino)) {
             bytesLeft -= name.name.count + 32
             if bytesLeft < 0 { break }
             name.id = 0

@@ -63,7 +63,7 @@ package struct FoundContents {
     /// Returns the bytes of a record as of its generation; or, if some of these are lost, the bytes that were written
     /// since, if they have no gap.
     package func bytes(of recoveredInode: Salvage.RecoveredInode) -> FoundBytes {
-        let (record, generation) = (recoveredInode.record, recoveredInode.found.run.generation)
+        let (record, generation) = (recoveredInode.record, recoveredInode.generation)
         let row = record.row
         if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
         if let listed = record.runs, areValid(listed) {

@@ -60,9 +60,11 @@ public final class Salvage {
     private let classify: (UnlockedSpace) throws(VaultError) -> Void
     package let scan: ScanResult
     package let contents: FoundContents
+    /// Inodes without a record, as the former catalogue has them.
+    private var unrecorded: [UInt64: RecoveredInode] = [:]
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
-    /// Contents that no record names, and their types, if they are pictures or videos.
+    /// Contents that neither a record nor the former catalogue names, and their types, if they are pictures or videos.
     package private(set) var nameless: [(content: UInt64, type: MediaType?)] = []
 
     /// Reads all of a space. Calls `progress` with the number of finished segments.
@@ -95,13 +97,15 @@ public final class Salvage {
     /// An inode of the new state.
     package struct RecoveredInode {
         package var record: IdentityRecord
-        /// Where the record lies.
-        package var found: FoundRecord
+        /// Where the record lies; nil if the former catalogue told it.
+        package var found: FoundRecord?
+        /// The commit as of which it is told.
+        package var generation: UInt64
     }
 
     /// Visits all inodes of users that are not known to be deleted, in the order of their numbers.
     func forEachInode(_ visit: (RecoveredInode) throws(FileError) -> Void) throws(FileError) {
-        for ino in selector.records.keys.sorted()
+        for ino in Set(selector.records.keys).union(unrecorded.keys).sorted()
         where ino >= WellKnownInode.firstOfUsers && ino <= Geometry.idMax {
             if let recoveredInode = recoveredInode(ino) { try visit(recoveredInode) }
         }
@@ -111,8 +115,8 @@ public final class Salvage {
     func recoveredInode(_ ino: UInt64) -> RecoveredInode? {
         guard let found = selector.records[ino], !selector.isRetired(inode: ino),
             case .inode(let record) = read(found), record.row.ino == ino
-        else { return nil }
-        return RecoveredInode(record: record, found: found)
+        else { return unrecorded[ino] }
+        return RecoveredInode(record: record, found: found, generation: found.run.generation)
     }
 
     /// Reads a record again; nil if that fails.
@@ -134,9 +138,15 @@ public final class Salvage {
                 selector.note(retired: bits, of: block, by: found)
             }
         }
-        var days: Set<Int64> = []
         var claimed: Set<UInt64> = []
-        // The visitor writes nothing, so it cannot fail.
+        var parents: Set<UInt64> = [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums]
+        // The visitors write nothing, so they cannot fail.
+        try? forEachInode { recoveredInode in
+            parents.formUnion(recoveredInode.record.names.map(\.parent))
+            claim(recoveredInode, &claimed)
+        }
+        readFormerCatalogue(&parents, &claimed)
+        var days: Set<Int64> = []
         try? forEachInode { recoveredInode in
             let record = recoveredInode.record
             guard record.row.mode & fileTypeMask == regularType else {
@@ -147,12 +157,40 @@ public final class Salvage {
                 }
                 return
             }
-            let bytes = contents.bytes(of: recoveredInode)
-            if !bytes.pieces.isEmpty, !bytes.isGone { claimed.insert(record.row.content) }
-            count(record, bytes, &days)
+            count(record, contents.bytes(of: recoveredInode), &days)
         }
         report.days = days.count
-        findNameless(except: claimed)
+        nameless = contentsWithoutFile(claimed).map { ($0, type(of: $0)) }
+        report.nameless = nameless.count
+    }
+
+    /// Notes the content of a file with bytes.
+    private func claim(_ recoveredInode: RecoveredInode, _ claimed: inout Set<UInt64>) {
+        let row = recoveredInode.record.row
+        guard row.mode & fileTypeMask == regularType else { return }
+        let bytes = contents.bytes(of: recoveredInode)
+        if !bytes.pieces.isEmpty, !bytes.isGone { claimed.insert(row.content) }
+    }
+
+    /// Reads the inodes whose records are lost from the former catalogue: files, and all directories above files.
+    private func readFormerCatalogue(_ parents: inout Set<UInt64>, _ claimed: inout Set<UInt64>) {
+        let nameless = contentsWithoutFile(claimed)
+        var missing = parents.filter { recoveredInode($0) == nil && !selector.isRetired(inode: $0) }
+        if nameless.isEmpty && missing.isEmpty { return }
+        guard let former = FormerCatalogue(unlocked) else { return }
+        for ino in former.files(of: Set(nameless)) where recoveredInode(ino) == nil {
+            guard !selector.isRetired(inode: ino), let file = former.inode(ino) else { continue }
+            unrecorded[ino] = file
+            claim(file, &claimed)
+            missing.formUnion(file.record.names.map(\.parent))
+        }
+        while let ino = missing.popFirst() {
+            guard recoveredInode(ino) == nil, !selector.isRetired(inode: ino),
+                let directory = former.inode(ino), directory.record.row.mode & fileTypeMask == directoryType
+            else { continue }
+            unrecorded[ino] = directory
+            missing.formUnion(directory.record.names.map(\.parent))
+        }
     }
 
     private func count(_ record: IdentityRecord, _ bytes: FoundBytes, _ days: inout Set<Int64>) {
@@ -171,16 +209,20 @@ public final class Salvage {
         }
     }
 
-    /// Keeps a content that no record names, unless a block of retired numbers lists it as an older version or removed.
-    private func findNameless(except claimed: Set<UInt64>) {
-        for content in contents.numbers
-        where !claimed.contains(content) && !selector.isRetired(content: content) {
+    /// Contents that no file has, except those that a block of retired numbers lists as older versions or removed.
+    private func contentsWithoutFile(_ claimed: Set<UInt64>) -> [UInt64] {
+        contents.numbers.filter { content in
+            if claimed.contains(content) || selector.isRetired(content: content) { return false }
             let bytes = contents.newestBytes(of: content)
-            if bytes.pieces.isEmpty || bytes.isGone { continue }
-            let isBegun = bytes.pieces.first?.isLost == false
-            nameless.append((content, isBegun ? readFacts(FoundSource(space, content, bytes))?.type : nil))
+            return !bytes.pieces.isEmpty && !bytes.isGone
         }
-        report.nameless = nameless.count
+    }
+
+    /// The type of a picture or video.
+    private func type(of content: UInt64) -> MediaType? {
+        let bytes = contents.newestBytes(of: content)
+        if bytes.pieces.first?.isLost != false { return nil }
+        return readFacts(FoundSource(space, content, bytes))?.type
     }
 
     // MARK: The new state

@@ -58,13 +58,13 @@ struct SalvagedTree {
             )
             guard recoveredInode.record.row.mode & fileTypeMask == directoryType else { return }
             waiting[recoveredInode.record.row.ino] = recoveredInode.record
-            placed.append(recoveredInode.found)
+            place(recoveredInode)
         }
         for ino in waiting.keys.sorted() { _ = try directory(ino) }
         var count = 0
         try salvage.forEachInode { recoveredInode throws(FileError) in
             guard recoveredInode.record.row.mode & fileTypeMask != directoryType else { return }
-            if try add(recoveredInode) { placed.append(recoveredInode.found) }
+            if try add(recoveredInode) { place(recoveredInode) }
             count += 1
             if count % Self.filesPerFlush == 0 {
                 try sql(tree.storeChanges())
@@ -83,6 +83,11 @@ struct SalvagedTree {
         try restoreDirectories()
         try keepRecords()
         return used
+    }
+
+    /// Notes that an inode is in the tree.
+    private mutating func place(_ recoveredInode: Salvage.RecoveredInode) {
+        if let found = recoveredInode.found { placed.append(found) }
     }
 
     /// Continues the numbering after all numbers that were found.
@@ -123,7 +128,7 @@ struct SalvagedTree {
             inode.row.flags = row.flags
             try addDetails(recoveredInode.record, inode)
             directories.append(recoveredInode.record)
-            placed.append(recoveredInode.found)
+            place(recoveredInode)
         }
     }
 

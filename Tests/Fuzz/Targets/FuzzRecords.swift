@@ -37,6 +37,6 @@ private func use(_ record: IdentityRecord, _ history: RecordedHistory) {
     guard record.runs?.allSatisfy({ $0.length < 1 << 34 }) ?? true else { return }
     let run = ExtentRun(offset: 0, length: 1, sector: 0, generation: 1, epoch: 1)
     let found = FoundRecord(id: 16, run: run, history: history)
-    let bytes = contents.bytes(of: Salvage.RecoveredInode(record: record, found: found))
+    let bytes = contents.bytes(of: Salvage.RecoveredInode(record: record, found: found, generation: 1))
     precondition(bytes.lostBytes == bytes.allocated)
 }

@@ -53,9 +53,10 @@ import VaultFormat
         try fixture.rm("moments/2024-05-03/photo 12.jpg")
     }
 
-    private func subject() throws -> Subject {
+    private func subject(_ more: (Fixture) throws -> Void = { _ in }) throws -> Subject {
         let fixture = try Fixture(bytes: 16 << 20, trashDays: 30)
         try fill(fixture)
+        try more(fixture)
         try fixture.remount()
         let before = try fixture.snapshot()
         let index = try #require(fixture.library.unlocked).index
@@ -140,6 +141,27 @@ import VaultFormat
             try subject.fixture.close()
             try restore(subject)
         }
+    }
+
+    /// The names of files come from the pages that can be read: a page of a table hides only its own rows.
+    @Test func `a page and all records are lost`() throws {
+        let subject = try subject { fixture in
+            for number in 0..<300 { try fixture.put("albums/Trip/file \(number)", noise(40, seed: number)) }
+        }
+        let names = subject.before.filter { $0.value.attributes.isRegular && !$0.value.bytes.isEmpty }
+        var (whole, partly) = (0, 0)
+        for page in ranges(subject, of: 1).flatMap(\.self) {
+            guard case .page(.catalogue, _) = page.part else { continue }
+            try destroy(page.place, subject)
+            for record in subject.records { try destroy(record.sector, subject) }
+            _ = try subject.fixture.salvage()
+            let kept = try subject.fixture.snapshot()
+            let found = names.count { kept[$0.key]?.bytes == $0.value.bytes }
+            if found == names.count { whole += 1 } else if found > names.count / 2 { partly += 1 }
+            try subject.fixture.close()
+            try restore(subject)
+        }
+        #expect(whole > 30 && partly > 4)
     }
 
     /// Records are part of a durable commit: names and overwritten files are as in the last one. Bytes of files that
