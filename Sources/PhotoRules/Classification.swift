@@ -1,3 +1,4 @@
+package import CatalogueRows
 package import PhotoImaging
 
 /// Result of classifying a file by its bytes.
@@ -44,6 +45,11 @@ package struct MediaProbe: Sendable {
         self.fingerprint = fingerprint
         self.equals = equals
         self.isCompared = isCompared
+    }
+
+    /// Whether that photo has the same bytes.
+    package func names(_ photo: InodeRow) -> Bool {
+        equals.contains { $0.ino == photo.ino && $0.revision == photo.revision }
     }
 }
 

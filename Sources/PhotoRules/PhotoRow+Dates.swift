@@ -81,7 +81,9 @@ package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Boo
         abs(new.captured - now) <= timeZoneSecondsMax
         || old.source == keptSource && new.captured > old.captured
     let isStamped = new.source == lastChangeSource && isOfEditor
-    guard new.isDatedByMtime || isStamped, !old.isPinned else { return false }
+    // A name's date dates nothing that has a better one: phones write it in UTC.
+    let isNamed = new.source == nameSource && old.source != nameSource && !old.isDatedByMtime
+    guard new.isDatedByMtime || isStamped || isNamed, !old.isPinned else { return false }
     // Classified again with the same bytes, it follows its time of modification, unless its day was kept before.
     return new.fingerprint != old.fingerprint || old.source == keptSource
 }
@@ -90,6 +92,7 @@ package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Boo
 private let timeZoneSecondsMax: Int64 = 14 * 3600
 
 private let keptSource = Array(DateSource.kept.rawValue.utf8)
+private let nameSource = Array(DateSource.fileName.rawValue.utf8)
 private let lastChangeSource = Array(DateSource.dateTime.rawValue.utf8)
 
 private let secondsPerDay: Int64 = 86_400

@@ -105,6 +105,8 @@ extension PhotoTree {
                 // The versions of the photo belong to the new file.
                 if try isFormerPhoto(target.inode, in: request.to) {
                     try moveVersions(of: target.inode.ino, to: request.source.ino, now: request.now)
+                } else {
+                    try keepReplaced(target.inode, request)
                 }
             } else if try isForTrash(target.inode, in: request.to) {
                 try removeFormerPhoto(
@@ -123,6 +125,19 @@ extension PhotoTree {
         }
         request.target = nil
         return request
+    }
+
+    /// Keeps the bytes of a photo that lives on elsewhere, as the original of a new file that a program saves in place of
+    /// one of its copies or plain hard links: it is the first edit of what had this name.
+    private func keepReplaced(_ old: Inode, _ request: RenameRequest) throws(FileError) {
+        let source = request.source
+        guard let photo = try photo(representedBy: old),
+            try self.photo(representedBy: source)?.ino != photo.ino, try rowOfSaved(request) != nil,
+            try isNewFile(source, named: request.sourceID, in: request.from)
+        else { return }
+        if case .media(let probe) = request.classification, probe.names(photo.row) { return }
+        if let own = try versionsDirectory(of: source.ino) { try renameOriginal(in: own, now: request.now) }
+        _ = try keepVersion(of: old, for: source.ino, now: request.now)
     }
 
     /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does

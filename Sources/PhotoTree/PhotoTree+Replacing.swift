@@ -33,7 +33,7 @@ extension PhotoTree {
         let previous = try photo(old)
         let isGiven = old.row.flags.contains(.namedInMoments)
         let isSame =
-            isSame || seen?.equals.contains { $0.ino == old.ino && $0.revision == old.row.revision } ?? false
+            isSame || seen?.names(old.row) ?? false
         try handOverVersions(of: old, to: new, isSame: isSame, now: now)
         var link: [UInt8]?
         var isMembership = false

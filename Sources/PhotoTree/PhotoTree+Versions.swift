@@ -1,6 +1,7 @@
 package import CatalogueRows
 package import FileRequests
 package import FileTree
+import KernelNames
 package import LinuxIO
 import PhotoRules
 import VaultCatalogue
@@ -11,7 +12,7 @@ extension PhotoTree {
     // MARK: Making
 
     /// Keeps the saved bytes of a photo that is about to be changed, or replaced by another file, if they are due; see
-    /// `needsVersion`. The version gets a snapshot of the photo's content, or shares that content, which then must not
+    /// `needsVersion`; those of another photo, taken at another time, are always. The version gets a snapshot of the photo's content, or shares that content, which then must not
     /// change any more.
     ///
     /// - Parameters:
@@ -27,7 +28,9 @@ extension PhotoTree {
         var last: Int64?
         // Without an original the version is always kept, as the original.
         if let present, try has(present, originalName) { last = try lastReplaced(in: present) }
-        guard needsVersion(lastReplaced: last, now: replaced) else { return false }
+        let captured = photo.isPhoto ? try self.photo(photo).captured : nil
+        let isAnother = captured != nil && lastKept[ino] != nil && captured != lastKept[ino]
+        guard isAnother || needsVersion(lastReplaced: last, now: replaced) else { return false }
         let snapshot = try newSnapshot(of: photo, rowsMax: rowsMax)
         let isSaved = snapshot == nil ? photo.state?.share() : photo.state?.isSaved
         guard isSaved ?? true else { return false }
@@ -36,6 +39,7 @@ extension PhotoTree {
         let name = last == nil ? originalName : versionName(replaced: replaced)
         let free = present == nil ? name : try freeName(directory, name)
         try addVersion(of: photo, snapshot, named: free, to: directory, replaced: replaced, now: now)
+        if let captured { lastKept.insert(captured, for: ino) }
         return true
     }
 
@@ -157,6 +161,7 @@ extension PhotoTree {
             try removeEntry(root, row.id, directory, now: now)
         }
         try addEntry(root, versionsDirectoryName(of: new), directory, now: now)
+        if let captured = lastKept.remove(old) { lastKept.insert(captured, for: new) }
     }
 
     /// Keeps the bytes of a photo that another file replaces, and makes its versions those of the other. The original
@@ -173,7 +178,7 @@ extension PhotoTree {
     }
 
     /// Renames the `original` in a directory after its time, because an older version becomes the original.
-    private func renameOriginal(in directory: Inode, now: Timestamp) throws(FileError) {
+    func renameOriginal(in directory: Inode, now: Timestamp) throws(FileError) {
         guard let (id, file, _) = try find(directory, originalName) else { return }
         let name = try freeName(directory, versionName(replaced: file.row.changed.seconds))
         try removeEntry(directory, id, file, now: now)

@@ -24,6 +24,8 @@ package final class PhotoTree: Tree {
     var formerPhotos: RecentTable<UInt64, FormerPhoto>
     /// The inodes of those that were emptied, by their names in moments that are not in use again.
     var emptiedPhotos: RecentTable<RemovedPlace, UInt64>
+    /// When the newest versions were taken, by the photos' inodes.
+    var lastKept: RecentTable<UInt64, Int64>
     /// The thread whose request is served; -1 if none.
     package var callerThread: Int32 = -1
     /// When photos last came into views or left them; the earliest time at the start of a session.
@@ -40,6 +42,7 @@ package final class PhotoTree: Tree {
         removedNames = RecentTable(countMax: options.limits.removedNames)
         formerPhotos = RecentTable(countMax: options.limits.formerPhotos)
         emptiedPhotos = RecentTable(countMax: options.limits.formerPhotos)
+        lastKept = RecentTable(countMax: options.limits.formerPhotos)
         try super.init(tables, options)
     }
 

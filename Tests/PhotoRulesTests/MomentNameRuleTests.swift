@@ -90,6 +90,18 @@ import Testing
         #expect(!keepsDay(old, savedAs: new, now: 9_000_000))
     }
 
+    @Test func `a date in the name dates no photo whose bytes had one`() {
+        var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_240_502))
+        (old.fingerprint, new.fingerprint, new.source) = (1, 2, Array("FileName".utf8))
+        for (source, isUndated, isKept) in [
+            ("DateTimeOriginal", false, true), ("kept", false, true), ("kept", true, false),
+            ("FileName", false, false), ("mtime", true, false),
+        ] {
+            (old.source, old.isDatedByMtime) = (Array(source.utf8), isUndated)
+            #expect(keepsDay(old, savedAs: new, now: 0) == isKept, "\(source)")
+        }
+    }
+
     @Test func `a kept day is that of the former content`() {
         var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
         (old.captured, old.capturedNanoseconds, old.fingerprint, new.isDatedByMtime) = (77, 5, 1, true)

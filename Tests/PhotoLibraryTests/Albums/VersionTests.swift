@@ -129,6 +129,51 @@ import VaultFormat
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
     }
 
+    /// `find -exec cp {} DIRECTORY`, with names that several cameras give.
+    @Test(arguments: [true, false]) func `other photos under one name are all kept`(isRenamed: Bool) throws {
+        let fixture = try Fixture(clocks: Wall().clocks)
+        let photos = (1...4).map { jpeg("2024-0\($0)-01", more: $0) }
+        for photo in photos {
+            guard isRenamed else {
+                try fixture.put("albums/x.jpg", photo)
+                continue
+            }
+            try fixture.put("albums/.x.jpg.Ab12", photo)
+            try fixture.mv("albums/.x.jpg.Ab12", "albums/x.jpg")
+        }
+        let versions = try fixture.ls("albums/.versions/x.jpg").map {
+            try fixture.get("albums/.versions/x.jpg/" + $0)
+        }
+        #expect(Set(versions) == Set(photos.dropLast()))
+    }
+
+    /// A copy or a plain hard link, whose photo keeps its bytes for its other names.
+    @Test(arguments: [true, false]) func `a file renamed over another name of a photo keeps them too`(
+        isCopy: Bool
+    ) throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", one)
+        if isCopy { try fixture.put("albums/y.jpg", one) } else { try fixture.ln("albums/x.jpg", "albums/y.jpg") }
+        try fixture.put("albums/.y.jpg.Ab12", two)
+        try fixture.mv("albums/.y.jpg.Ab12", "albums/y.jpg")
+        #expect(try fixture.get("albums/x.jpg") == one && !fixture.exists("albums/.versions/x.jpg"))
+        #expect(try fixture.get("albums/y.jpg") == two)
+        #expect(try fixture.get("albums/.versions/y.jpg/original") == one)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg", "2024-05-01/y.jpg"])
+        try fixture.rm("moments/2024-05-01/x.jpg")
+        #expect(try fixture.get("albums/.versions/y.jpg/original") == one)
+        try fixture.rm("moments/2024-05-01/y.jpg")
+        try fixture.expectNothingLeft()
+    }
+
+    @Test func `the same bytes renamed over a copy are no edit`() throws {
+        let fixture = try Fixture()
+        for path in ["albums/x.jpg", "albums/y.jpg", "albums/.y.jpg.Ab12"] { try fixture.put(path, one) }
+        try fixture.mv("albums/.y.jpg.Ab12", "albums/y.jpg")
+        #expect(!fixture.exists("albums/.versions/y.jpg"))
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+    }
+
     @Test func `the original is brought back by copying it`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)

@@ -278,7 +278,7 @@ extension ModelTree {
     }
 
     /// Further versions depend on the time of the first.
-    private func keepVersion(of old: ModelNode, for new: ModelNode) {
+    func keepVersion(of old: ModelNode, for new: ModelNode) {
         new.hasVersions = true
         if new.originalBytes == nil { new.originalBytes = old.bytes }
     }

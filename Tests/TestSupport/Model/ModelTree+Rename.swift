@@ -203,6 +203,7 @@ extension ModelTree {
         }
         if let (row, node) = it.target {
             if save(it) { return }
+            keepReplaced(it, node)
             replace(row, of: node, with: it.source)
         }
         let isNew = !it.isFromTrash && isNew(it.source, it.row)
@@ -304,7 +305,10 @@ extension ModelTree {
     }
 
     private func addToAlbum(_ it: Renaming) -> Int32 {
-        if let (row, node) = it.target { replace(row, of: node, with: it.source) }
+        if let (row, node) = it.target {
+            keepReplaced(it, node)
+            replace(row, of: node, with: it.source)
+        }
         if it.source.isPhoto {
             add(it.to, it.newName, it.source, isMember: true)
         } else {
@@ -332,6 +336,17 @@ extension ModelTree {
             isLookedAt: wasLookedAt && !it.isTargetRestored)
         if wasLookedAt && !wasCopy { _ = becomeCopy(it.source, it.to) }
         return true
+    }
+
+    /// A new file saved in place of a copy or a plain hard link of a photo keeps what had that name as its original.
+    private func keepReplaced(_ it: Renaming, _ old: ModelNode) {
+        guard let photo = old.isPhoto ? old : old.original, !old.bytes.isEmpty,
+            photo !== it.source, photo !== it.source.original, photoOfSaved(it) != nil,
+            isNew(it.source, it.row), !isFormerPhoto(old, in: it.to)
+        else { return }
+        if !it.source.isPhoto && it.source.bytes == old.bytes { return }
+        it.source.originalBytes = nil
+        keepVersion(of: old, for: it.source)
     }
 
     private func isLookedAtAgain(_ it: Renaming) -> Bool {
