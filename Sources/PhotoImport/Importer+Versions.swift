@@ -10,6 +10,26 @@ import PhotoTree
 import VaultCatalogue
 
 extension Importer {
+    /// Makes a file the present bytes of a photo, as if a program had saved an edit: the photo keeps its day, names and
+    /// sidecars, and what it was is kept as a version. Its names get the extension of the file.
+    ///
+    /// - Returns: the photo's new inode; nil if the file could not be read, or changed meanwhile.
+    public func add(
+        edit candidate: Candidate, _ file: ImportFile<some ImportSource>, of ino: UInt64,
+        proceed: (UInt64) -> Bool = { _ in true }
+    ) throws(FileError) -> UInt64? {
+        try library.check(file.name)
+        guard let sealed = try seal(file.source, proceed) else { return nil }
+        defer { sealed.abandon(session.space) }
+        let arrival = Arrival(name: file.name.bytes, details: file.details, sealed: sealed)
+        let made = try session.changing { tree throws(FileError) in
+            try tree.enter(edit: arrival, candidate.row, of: ino, session.space)
+        }
+        // Moves companions with their photo to the photo's new day.
+        try session.applyCompanionMoves()
+        return made
+    }
+
     /// The name in an export of the directory with the versions of the files beside it.
     public static var versionsDirectory: Name { Name(versionsName) }
 

@@ -36,6 +36,8 @@ public enum ImportCategory: Sendable {
     case notPhoto
     /// Has exactly the bytes of that photo.
     case duplicate(UInt64)
+    /// Has exactly the bytes that that photo had before it was edited.
+    case earlier(UInt64)
     case photo(Candidate)
 }
 
@@ -92,10 +94,11 @@ public struct Importer {
     /// - Parameters:
     ///   - sidecar: the result of `readSidecar` for the sidecar next to it.
     ///   - asNew: do not search the space for these bytes.
+    ///   - versions: where to search for photos that were edited since; nil: do not.
     ///   - isCancelled: called repeatedly; once it returns true, photos not compared yet count as different.
     public func classifyImport(
         _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil,
-        asNew: Bool = false, unless isCancelled: () -> Bool = { false }
+        asNew: Bool = false, versions: VersionIndex? = nil, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> ImportCategory {
         guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
             return .notPhoto
@@ -103,6 +106,9 @@ public struct Importer {
         if !asNew {
             let known = try library.search.equalPhotos(to: source, print, except: 0) { _ in isCancelled() }
             if let first = known.photos.first { return .duplicate(first.ino) }
+            if let photo = try versions?.photo(withVersion: source, unless: isCancelled) {
+                return .earlier(photo)
+            }
         }
         let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)
         return .photo(

@@ -26,7 +26,7 @@ public enum VersionPolicy: Sendable, Equatable {
 }
 
 /// Seconds in which a photo gets at most one version: some programs save every second.
-private let versionSeconds: Int64 = 60
+package let versionSeconds: Int64 = 60
 
 /// Whether a photo that is edited gets another version: not within a minute of the last.
 ///

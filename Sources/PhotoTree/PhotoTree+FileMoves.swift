@@ -127,8 +127,8 @@ extension PhotoTree {
         return request
     }
 
-    /// Keeps the bytes of a photo that lives on elsewhere, as the original of a new file that a program saves in place of
-    /// one of its copies or plain hard links: it is the first edit of what had this name.
+    /// Keeps the bytes of a photo that lives on elsewhere, as the original of a new file that a program saves in place
+    /// of one of its copies or plain hard links: it is the first edit of what had this name.
     private func keepReplaced(_ old: Inode, _ request: RenameRequest) throws(FileError) {
         let source = request.source
         guard let photo = try photo(representedBy: old),

@@ -11,9 +11,9 @@ import VaultFormat
 extension PhotoTree {
     // MARK: Making
 
-    /// Keeps the saved bytes of a photo that is about to be changed, or replaced by another file, if they are due; see
-    /// `needsVersion`; those of another photo, taken at another time, are always. The version gets a snapshot of the photo's content, or shares that content, which then must not
-    /// change any more.
+    /// Keeps the saved bytes of a photo that is about to be changed, or replaced by another file, if they are due: see
+    /// `needsVersion`. Those of another photo, taken at another time than the last, are always kept. The version gets a
+    /// snapshot of the photo's content, or shares that content, which then must not change any more.
     ///
     /// - Parameters:
     ///   - ino: the inode that is the photo from now on.

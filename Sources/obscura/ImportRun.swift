@@ -25,6 +25,7 @@ final class ImportRun: ImportTask {
     let progress: TransferProgress
     var report = ImportReport()
     let removals: Removals?
+    private let versions: VersionIndex
     /// Created with the first photo.
     private var album: UInt64?
     /// In a dry run, the sources seen so far by fingerprint: their photos are not in the library.
@@ -42,6 +43,7 @@ final class ImportRun: ImportTask {
         }
         progress = TransferProgress("Importing", state, quiet: settings.quiet)
         removals = settings.moves && !settings.isDry ? Removals(library) : nil
+        versions = VersionIndex(library)
         report.isDry = settings.isDry
         report.others = sources.others
         for (path, error) in sources.unreadable { report.addUnreadable(path, "\(error)") }
@@ -85,7 +87,8 @@ final class ImportRun: ImportTask {
         let sidecars = openSidecars(of: item)
         let sidecar = sidecars.first.flatMap { readSidecar($0) }
         let appraisal = try library.importer.classifyImport(
-            source, named: item.name, modified: source.modified, sidecar: sidecar, unless: { wasInterrupted })
+            source, named: item.name, modified: source.modified, sidecar: sidecar, versions: versions,
+            unless: { wasInterrupted })
         if wasInterrupted { return }
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
         switch appraisal {
@@ -94,6 +97,7 @@ final class ImportRun: ImportTask {
             report.others += item.sidecars.map { sources.path(of: $0, of: item) }
             pass(item.byteCount)
         case .duplicate(let ino): try takeDuplicate(ino, item, source, sidecars)
+        case .earlier(let ino): try takeDuplicate(ino, item, source, sidecars, isEarlier: true)
         case .photo(let candidate):
             if settings.isDry {
                 preview(candidate, source, sidecars.count)
@@ -114,7 +118,8 @@ final class ImportRun: ImportTask {
     }
 
     private func takeDuplicate(
-        _ ino: UInt64, _ item: SourceItem, _ source: SourceFile, _ sidecars: [SourceFile]
+        _ ino: UInt64, _ item: SourceItem, _ source: SourceFile, _ sidecars: [SourceFile],
+        isEarlier: Bool = false
     ) throws(FileError) {
         report.duplicates += 1
         pass(item.byteCount)
@@ -138,7 +143,8 @@ final class ImportRun: ImportTask {
             if known.isNew { report.sidecars += 1 }
             removals?.add(sidecar: sidecar, known.ino)
         }
-        removals?.add(source, ino)
+        // A version may be given up one day: the source stays.
+        if !isEarlier { removals?.add(source, ino) }
     }
 
     private func albumInode() throws(FileError) -> UInt64 {

@@ -250,7 +250,7 @@ final class Reimport {
                 source, named: path.name, modified: Timestamp(status.st_mtim), unless: { wasInterrupted })
             if wasInterrupted { return nil }
             switch appraisal {
-            case .duplicate(let ino):
+            case .duplicate(let ino), .earlier(let ino):
                 try restoreEqual(ino, source, in: album)
                 return ino
             case .photo(let candidate):

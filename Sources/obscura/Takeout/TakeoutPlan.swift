@@ -12,8 +12,10 @@ struct TakeoutItem {
     var albums: [String] = []
     /// XMP files, and Apple's adjustments, beside it.
     var sidecars: [TakeoutFile] = []
-    /// Whether it is an edited version of another item.
-    var isEdited = false
+    /// Its place in the order in which items were found.
+    var number: Int
+    /// The number of the item that it is an edited version of.
+    var edits: Int?
     /// The metadata of the original of an edited photo: Apple's tables have none of the edited one.
     var original: PhotoMetadata?
 
@@ -40,8 +42,10 @@ struct TakeoutPlan {
         for folder in listing.folders where !wasInterrupted { add(folder) }
         joinElsewhere()
         joinRows()
-        // Those that the export says most about come first: of two equal photos the first gives the date.
-        items = items.filter { $0.metadata != nil } + items.filter { $0.metadata == nil }
+        // Those that the export says most about come first: of two equal photos the first gives the date. Edited photos
+        // come after all originals.
+        let (edited, others) = (items.filter { $0.edits != nil }, items.filter { $0.edits == nil })
+        items = others.filter { $0.metadata != nil } + others.filter { $0.metadata == nil } + edited
     }
 
     private mutating func read(_ file: TakeoutFile, countMax: Int) -> [UInt8]? {
@@ -86,27 +90,41 @@ struct TakeoutPlan {
             first
         }
         var used = Set<Int>()
+        var originals = EditedPhotos()
         let first = items.count
         for file in sorted.media {
-            var item = TakeoutItem(file: file)
+            var item = TakeoutItem(file: file, number: items.count)
             if let album { item.albums = [album] }
             if let found = index.match(file, among: sorted) {
                 item.metadata = sidecars[found.index].metadata
-                item.isEdited = found.match == .edited && EditedName.isVersion(item.name)
+                if found.match == .edited, EditedName.isVersion(item.name) {
+                    originals.note(edited: item, of: "\(found.index)")
+                } else if found.match != .edited {
+                    originals.note(item, as: "\(found.index)")
+                }
                 used.insert(found.index)
             } else {
                 item.metadata = details.value(item.name, for: file, among: sorted)
             }
             if let stem = EditedName.appleOriginal(item.name), let original = stems[stem] {
-                item.isEdited = true
+                originals.note(edited: item, of: stem)
                 item.original = details.value("\(original.name)", for: original, among: sorted)
             }
             if folder.name == "Recently Deleted" {
                 item.metadata = item.metadata ?? PhotoMetadata()
                 item.metadata?.isTrashed = true
             }
+            // Without its sidecar, which another part may have.
+            if EditedName.isVersion(item.name),
+                let original = EditedName.original(item.name, where: sorted.names.contains)
+            {
+                originals.note(edited: item, of: original)
+            }
+            originals.note(item, as: item.name)
+            originals.note(item, as: MediaName.split(item.name).stem)
             items.append(item)
         }
+        for (edited, original) in originals.pairs { items[edited].edits = original }
         // Two parts may have the same sidecar.
         let usedByName = Dictionary(grouping: used.map { sidecars[$0] }, by: \.name)
         for (number, sidecar) in sidecars.enumerated() where !used.contains(number) {
@@ -208,6 +226,51 @@ struct TakeoutPlan {
                 items[item].albums.append(sidecar.album)
             }
         }
+    }
+}
+
+/// Edited photos and their originals in a folder. They have a key in common: the number of Google's sidecar, or the
+/// original's name, or its stem.
+private struct EditedPhotos {
+    private struct Key: Hashable {
+        var name: String
+        /// A still is no version of a video.
+        var isVideo: Bool
+
+        init(_ name: String, of item: TakeoutItem) {
+            self.name = name
+            isVideo = MediaName.isVideo(MediaName.split(item.name).suffix)
+        }
+    }
+
+    private var originals: [Key: [TakeoutItem]] = [:]
+    private var edited: [(item: TakeoutItem, key: Key)] = []
+
+    mutating func note(_ item: TakeoutItem, as name: String) {
+        originals[Key(name, of: item), default: []].append(item)
+    }
+
+    mutating func note(edited item: TakeoutItem, of name: String) {
+        edited.append((item, Key(name, of: item)))
+    }
+
+    /// The numbers of edited items, and of their originals: each original has one.
+    var pairs: [(edited: Int, original: Int)] {
+        var taken: Set<Int> = []
+        var paired: Set<Int> = []
+        var pairs: [(edited: Int, original: Int)] = []
+        for (item, key) in edited where !paired.contains(item.number) {
+            let found = (originals[key] ?? []).filter {
+                $0.number != item.number && !taken.contains($0.number)
+            }
+            guard let original = found.first(where: { $0.file.part == item.file.part }) ?? found.first else {
+                continue
+            }
+            taken.insert(original.number)
+            paired.insert(item.number)
+            pairs.append((item.number, original.number))
+        }
+        return pairs
     }
 }
 

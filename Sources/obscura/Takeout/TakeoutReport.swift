@@ -8,7 +8,7 @@ struct TakeoutReport {
     var favourites = 0
     /// XMP sidecars that were written from the export's metadata.
     var written = 0
-    /// Edited photos, imported beside their originals.
+    /// Edited photos, which became the present bytes of their originals.
     var edited: [HostPath] = []
     /// In the service's trash, and left out.
     var trashed: [HostPath] = []
@@ -27,7 +27,8 @@ struct TakeoutReport {
                 "\(counted(written, "sidecar")) (.xmp) \(would)written with what only the export says")
         }
         if !edited.isEmpty {
-            lines.append("\(counted(edited.count, "edited photo")) \(would)kept beside the original")
+            lines.append(
+                "\(counted(edited.count, "edited photo")) \(would)shown, the originals kept in .versions")
         }
         if !trashed.isEmpty {
             lines.append("\(counted(trashed.count, "file")) left out: in the export's trash")

@@ -21,6 +21,9 @@ final class TakeoutRun: ImportTask {
     /// In a dry run, the photos seen so far by fingerprint, and the memberships.
     private var seen: [UInt64: [Int]] = [:]
     private var joined: Set<Membership> = []
+    private let versions: VersionIndex
+    /// Photos by the numbers of their items, with those bytes or with later ones.
+    private var photos: [Int: (photo: Photo, isEdited: Bool)] = [:]
     /// Photos that the export says something about.
     private var described: Set<Photo> = []
 
@@ -39,6 +42,7 @@ final class TakeoutRun: ImportTask {
 
     init(_ library: Library, _ paths: [HostPath], vault: FileIdentity?, _ settings: ImportSettings) {
         self.library = library
+        versions = VersionIndex(library)
         listing = TakeoutListing(paths, vault: vault)
         plan = TakeoutPlan(listing)
         isDry = settings.isDry
@@ -98,7 +102,7 @@ final class TakeoutRun: ImportTask {
             sidecars: sidecars(of: item, facts, source), description: item.metadata?.description ?? "")
         let appraisal = try library.importer.classifyImport(
             source, named: arrival.name, modified: source.modified, sidecar: arrival.dates,
-            unless: { wasInterrupted })
+            versions: versions, unless: { wasInterrupted })
         if wasInterrupted { return }
         if let failure = source.failure { return fail(item, failure) }
         var photo: Photo?
@@ -111,10 +115,23 @@ final class TakeoutRun: ImportTask {
             pass(item)
             try complete(ino, arrival)
             photo = .stored(ino)
+        case .earlier(let ino):
+            report.duplicates += 1
+            pass(item)
+            photo = .stored(ino)
         case .photo(let candidate):
-            photo = isDry ? preview(index, candidate, arrival) : try add(item, candidate, arrival)
+            if let original = item.edits.flatMap({ photos[$0] }) {
+                photo = try edit(original.photo, isEdited: original.isEdited, item, candidate, arrival)
+            } else {
+                photo = isDry ? preview(index, candidate, arrival) : try add(item, candidate, arrival)
+            }
         }
         guard let photo else { return }
+        if case .earlier = appraisal {
+            photos[item.number] = (photo, true)
+        } else {
+            photos[item.number] = (photo, false)
+        }
         if item.metadata != nil || item.original != nil {
             described.insert(photo)
         } else if !described.contains(photo) {
@@ -197,6 +214,32 @@ final class TakeoutRun: ImportTask {
         return .stored(added.photo)
     }
 
+    /// Makes an edited photo the present bytes of its original. If that was edited in the space, it stays as it is.
+    private func edit(
+        _ original: Photo, isEdited: Bool, _ item: TakeoutItem, _ candidate: Candidate,
+        _ arrival: TakeoutArrival
+    ) throws(FileError) -> Photo? {
+        if isEdited {
+            report.duplicates += 1
+            pass(item)
+            return original
+        }
+        var photo = original
+        if case .stored(let ino) = original, !isDry {
+            let made = try library.importer.add(edit: candidate, arrival.file, of: ino, proceed: noteBytes)
+            guard let made else {
+                failToAdd(item, arrival)
+                return nil
+            }
+            photo = .stored(made)
+        } else {
+            _ = noteBytes(arrival.source.byteCount)
+        }
+        takeout.edited.append(listing.path(of: item.file))
+        progress.state.photos += 1
+        return photo
+    }
+
     private func noteBytes(_ count: UInt64) -> Bool {
         progress.state.bytes = sizeSum(progress.state.bytes, count)
         return !wasInterrupted
@@ -214,7 +257,6 @@ final class TakeoutRun: ImportTask {
     private func note(_ item: TakeoutItem, _ candidate: Candidate) {
         report.add(day: candidate.day, item.file.byteCount)
         if candidate.isDatedByMtime { report.undated.append(listing.path(of: item.file)) }
-        if item.isEdited { takeout.edited.append(listing.path(of: item.file)) }
         progress.state.photos += 1
     }
 

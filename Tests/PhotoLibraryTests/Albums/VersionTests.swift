@@ -153,7 +153,11 @@ import VaultFormat
     ) throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
-        if isCopy { try fixture.put("albums/y.jpg", one) } else { try fixture.ln("albums/x.jpg", "albums/y.jpg") }
+        if isCopy {
+            try fixture.put("albums/y.jpg", one)
+        } else {
+            try fixture.ln("albums/x.jpg", "albums/y.jpg")
+        }
         try fixture.put("albums/.y.jpg.Ab12", two)
         try fixture.mv("albums/.y.jpg.Ab12", "albums/y.jpg")
         #expect(try fixture.get("albums/x.jpg") == one && !fixture.exists("albums/.versions/x.jpg"))
