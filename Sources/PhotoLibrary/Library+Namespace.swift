@@ -60,7 +60,7 @@ extension Library {
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if let node = VersionNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
-        if let node = ViewNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
+        if let node = ViewNode(ino) { return (try session.attributes(of: node), KernelTimeout.brief) }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
             return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.brief)

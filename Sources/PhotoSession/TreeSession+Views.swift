@@ -130,8 +130,10 @@ extension TreeSession {
 
     // MARK: Attributes
 
+    /// A program that asks about each photo of a view would else look all directories above it up each time. One that
+    /// has lost its last photo may be there for a moment longer.
     private func virtual(_ shown: Attributes) -> Entry {
-        Entry(attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
+        Entry(attributes: shown, entryTimeout: KernelTimeout.brief, attributeTimeout: KernelTimeout.brief)
     }
 
     package func attributes(of node: ViewNode) throws(FileError) -> Attributes {
