@@ -34,7 +34,7 @@ package func isCompanion(
 }
 
 /// Whether a photo names itself part of a Live Photo. Some programs drop the identifier of the other part.
-private func isOfLivePhoto(_ photo: PhotoRow) -> Bool {
+package func isOfLivePhoto(_ photo: PhotoRow) -> Bool {
     photo.group?.starts(with: livePrefix) ?? false
 }
 
@@ -72,6 +72,15 @@ package func isStill(_ photo: PhotoRow, of video: PhotoRow) -> Bool {
 package func isVideo(_ photo: PhotoRow) -> Bool { photo.mediaType?.isVideo ?? false }
 
 extension PhotoRow {
+    /// With the day and time of another photo.
+    package func dated(by other: PhotoRow) -> PhotoRow {
+        var row = self
+        (row.captured, row.capturedNanoseconds) = (other.captured, other.capturedNanoseconds)
+        (row.source, row.isDatedByMtime) = (other.source, other.isDatedByMtime)
+        if other.isPinned { row.pin(to: other.day) } else { row.day = other.day }
+        return row
+    }
+
     /// The type of the photo's bytes; nil if this program does not know it.
     package var mediaType: MediaType? { UInt8(exactly: media).flatMap { MediaType(rawValue: $0) } }
 }

@@ -66,6 +66,7 @@ extension PhotoTree {
             setNameGivenInMoments(inode, isGiven: former.isNameGiven)
             if try moment(of: inode) == nil {
                 row.inherit(from: former.row, now: now.seconds)
+                row = try datedByStill(row)
                 let name = former.isNameGiven ? former.place.name : place.name
                 try addMoment(inode, day: row.day, name: name, now: now)
                 return try storePhoto(inode, row)
@@ -73,6 +74,7 @@ extension PhotoTree {
             try storePhoto(inode, former.row)
             return try refile(inode, row, from: former.row, now: now)
         }
+        row = try datedByStill(row)
         // A plain file may already have names in days; these count even if they are names of working files.
         if let own = try moment(of: inode) {
             try keepOnly(own.row, amongDaysOf: inode, now: now)
@@ -82,6 +84,7 @@ extension PhotoTree {
             try addMoment(inode, day: row.day, name: place.name, now: now)
         }
         try storePhoto(inode, row)
+        try dateVideos(ofStill: inode, now: now)
     }
 
     /// Removes all names in days but one: moments holds every photo once.
@@ -123,7 +126,9 @@ extension PhotoTree {
         _ inode: Inode, _ new: PhotoRow, from old: PhotoRow, now: Timestamp
     ) throws(FileError) {
         var row = new
-        if !row.inherit(from: old, now: now.seconds) && row.day != old.day {
+        let isKept = row.inherit(from: old, now: now.seconds)
+        row = try datedByStill(row)
+        if !isKept && row.day != old.day {
             if let own = try moment(of: inode) {
                 try queueCompanionMoves(
                     of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day)

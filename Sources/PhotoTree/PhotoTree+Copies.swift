@@ -37,7 +37,7 @@ extension PhotoTree {
         } else if try moment(of: inode) != nil {
             return false
         }
-        let own = PhotoRow(inode.row, probe, named: name, now: now)
+        let own = try datedByStill(PhotoRow(inode.row, probe, named: name, now: now))
         for equal in probe.equals {
             guard let photo = try? self.inode(equal.ino), photo.row.revision == equal.revision,
                 try canBeCopy(inode, dated: own, of: photo), photo.state?.share() ?? true

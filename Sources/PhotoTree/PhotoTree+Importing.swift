@@ -38,17 +38,18 @@ extension PhotoTree {
         let now = Timestamp.now()
         let directory = try album.map { ino throws(FileError) in try self.directory(ino) }
         if let directory, directory.area != .album || directory.row.nlink == 0 { throw .noEntry }
-        let dayDirectory = try dayDirectory(day, now: now)
-        let inode = try adopt(photo, in: directory ?? dayDirectory, space, now: now)
         var row = row
+        if row.day == day { row = try datedByStill(row) } else { row.pin(to: day) }
+        let dayDirectory = try dayDirectory(row.day, now: now)
+        let inode = try adopt(photo, in: directory ?? dayDirectory, space, now: now)
         row.ino = inode.ino
-        if row.day != day { row.pin(to: day) }
         do throws(FileError) {
             try storePhoto(inode, row)
             // Of a photo that an export gives its day, the export's albums tell.
             setNameGivenInMoments(inode, isGiven: isNameGivenInMoments)
             let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
             if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
+            try dateVideos(ofStill: inode, now: now)
             return (inode.ino, first)
         } catch {
             orphanIfNameless(inode, now: now)

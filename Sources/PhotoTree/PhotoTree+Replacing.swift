@@ -68,6 +68,7 @@ extension PhotoTree {
         }
         var row = row
         row.inherit(from: previous, now: now.seconds)
+        row = try datedByStill(row)
         try storePhoto(new, row)
         setNameGivenInMoments(new, isGiven: isGiven)
         if let own = try moment(of: new) {

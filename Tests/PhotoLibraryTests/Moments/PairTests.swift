@@ -189,9 +189,9 @@ import Testing
     }
 
     /// A QuickTime movie with the metadata of a Live Photo's video.
-    private func movie(_ day: String, _ identifier: String?, more: UInt8 = 0) -> [UInt8] {
+    private func movie(_ day: String?, _ identifier: String?, more: UInt8 = 0) -> [UInt8] {
         let values =
-            [("com.apple.quicktime.creationdate", "\(day)T12:30:01+0000")]
+            (day.map { [("com.apple.quicktime.creationdate", "\($0)T12:30:01+0000")] } ?? [])
             + (identifier.map { [("com.apple.quicktime.content.identifier", $0)] } ?? [])
         let keys = values.flatMap { box("mdta", Array($0.0.utf8)) }
         var list: [UInt8] = []
@@ -229,6 +229,33 @@ import Testing
         // A day by its name.
         try fixture.mv("moments/2020-02-02", "moments/2020-03-03")
         #expect(try fixture.ls("moments/2020-03-03") == ["IMG_1.jpg", "clip.mov"])
+    }
+
+    /// Its own time is that of another zone, or lost.
+    @Test(arguments: ["2024-05-02", nil], [true, false])
+    func `a Live Photo's video is on the day of its still`(day: String?, isFirst: Bool) throws {
+        let fixture = try Fixture()
+        let video = movie(day, "AAAA-1")
+        if isFirst { try fixture.put("albums/IMG_1.mov", video) }
+        try fixture.put("albums/IMG_1.jpg", appleJPEG("2024-05-01", tag: 17, "AAAA-1", more: 1))
+        if !isFirst { try fixture.put("albums/IMG_1.mov", video) }
+        let both = ["2024-05-01/IMG_1.jpg", "2024-05-01/IMG_1.mov"]
+        #expect(try fixture.moments() == both)
+        #expect(
+            try fixture.captured("albums/IMG_1.mov") == fixture.captured("albums/IMG_1.jpg"))
+        // A copy of it is no video of its own.
+        try fixture.put("albums/copy.mov", video)
+        #expect(try fixture.moments() == both)
+        try fixture.put("albums/IMG_1.mov", movie(day, "AAAA-1", more: 3))
+        #expect(try fixture.moments() == both + ["2024-05-01/copy.mov"])
+    }
+
+    @Test func `a video on a day that the user chose stays there`() throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("moments/2020-01-01")
+        try fixture.put("moments/2020-01-01/IMG_1.mov", movie("2024-05-02", "AAAA-1"))
+        try fixture.put("albums/IMG_1.jpg", appleJPEG("2024-05-01", tag: 17, "AAAA-1", more: 1))
+        #expect(try fixture.moments() == ["2020-01-01/IMG_1.mov", "2024-05-01/IMG_1.jpg"])
     }
 
     @Test func `a video without an identifier goes by its stem`() throws {
