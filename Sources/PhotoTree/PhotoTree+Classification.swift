@@ -84,6 +84,7 @@ extension PhotoTree {
             try addMoment(inode, day: row.day, name: place.name, now: now)
         }
         try storePhoto(inode, row)
+        try numberWithPartner(inode, named: place.name, now: now)
         try dateVideos(ofStill: inode, now: now)
     }
 

@@ -76,7 +76,7 @@ extension PhotoTree {
         return found
     }
 
-    private func companionsByStem(
+    func companionsByStem(
         of photo: PhotoRow, _ name: [UInt8], in directory: Inode, captured: Int64
     ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
         var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []

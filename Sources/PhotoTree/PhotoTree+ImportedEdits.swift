@@ -52,26 +52,32 @@ extension PhotoTree {
             == String(decoding: wanted, as: UTF8.self).lowercased()
         guard !wanted.isEmpty, !areSame else { return }
         let directory = try self.inode(row.parent)
-        let name = try freeName(directory, stem + wanted)
+        try rename(row, of: inode, in: directory, to: stem + wanted, now: now)
+    }
+
+    /// Renames a photo without a request of the kernel, numbered if the name is taken, with the sidecars beside it that
+    /// have its whole name.
+    func rename(
+        _ row: DentryRow, of photo: Inode, in directory: Inode, to wanted: [UInt8], now: Timestamp
+    ) throws(FileError) {
+        let name = try freeName(directory, wanted)
         for sidecar in sidecarNames(row.name) where sidecar.starts(with: row.name) {
-            guard let found = try find(directory, sidecar), found.inode.isRegular else { continue }
-            let beside = companionName(sidecar, of: row.name, for: name)
-            try rename(sidecar, of: found.inode, in: directory, to: beside, now: now)
+            guard let found = try find(directory, sidecar), found.inode.isRegular, !found.inode.isPhoto else {
+                continue
+            }
+            let beside = try freeName(directory, companionName(sidecar, of: row.name, for: name))
+            let own = DentryRow(parent: directory.ino, id: found.id, name: sidecar, ino: found.inode.ino)
+            try rename(own, of: found.inode, in: directory, as: beside, now: now)
         }
-        try rename(row.name, of: inode, in: directory, to: name, now: now)
+        try rename(row, of: photo, in: directory, as: name, now: now)
     }
 
     private func rename(
-        _ old: [UInt8], of inode: Inode, in directory: Inode, to name: [UInt8], now: Timestamp
+        _ row: DentryRow, of inode: Inode, in directory: Inode, as name: [UInt8], now: Timestamp
     ) throws(FileError) {
-        guard let found = try sql(tables.dentry(directory.ino, old)), name.count <= nameBytesMax else {
-            return
-        }
-        let free = try freeName(directory, name)
-        let row = DentryRow(
-            parent: directory.ino, id: found.id, name: old, ino: inode.ino, isMember: found.isMember)
+        guard name.count <= nameBytesMax else { return }
         try withdraw(row, in: directory, inode, now: now)
-        try addEntry(directory, free, inode, isMember: row.isMember, now: now)
+        try addEntry(directory, name, inode, isMember: row.isMember, now: now)
         kernelNames.noteChange(of: inode.ino)
     }
 }

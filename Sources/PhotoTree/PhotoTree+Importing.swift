@@ -49,6 +49,7 @@ extension PhotoTree {
             setNameGivenInMoments(inode, isGiven: isNameGivenInMoments)
             let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
             if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
+            try numberWithPartner(inode, named: photo.name, now: now)
             try dateVideos(ofStill: inode, now: now)
             return (inode.ino, first)
         } catch {

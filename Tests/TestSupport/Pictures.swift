@@ -86,7 +86,8 @@ private func segment(_ marker: UInt8, _ body: [UInt8]) -> [UInt8] {
     [0xFF, marker, UInt8((body.count + 2) >> 8), UInt8((body.count + 2) & 0xFF)] + body
 }
 
-private func exifSegment(_ dateTime: String) -> [UInt8] {
+/// The EXIF segment of a JPEG whose DateTimeOriginal is that text, `YYYY:MM:DD hh:mm:ss`.
+public func exifSegment(_ dateTime: String) -> [UInt8] {
     segment(0xE1, Array("Exif\0\0".utf8) + exifBlock(dateTime))
 }
 

@@ -92,6 +92,36 @@ import Testing
         #expect(try fixture.ls("albums").contains("IMG_1.cr2"))
     }
 
+    private func picture(at time: String) -> [UInt8] {
+        [0xFF, 0xD8] + exifSegment("2024:05:01 " + time) + jpeg(nil, more: 70).dropFirst(2)
+    }
+
+    /// Another camera's photo has the picture's name.
+    @Test(arguments: [["jpg", "cr2"], ["cr2", "jpg"]])
+    func `a raw file and its picture get the same number`(order: [String]) throws {
+        let fixture = try Fixture(trashDays: 30)
+        for album in ["Other", "Own"] { try fixture.mkdir("albums/" + album) }
+        try fixture.put("albums/Other/R1.jpg", picture(at: "09:00:00"))
+        for ending in order {
+            let bytes = ending == "jpg" ? jpeg("2024-05-01", more: 1) : raw("2024-05-01")
+            try fixture.put("albums/Own/R1." + ending, bytes)
+        }
+        #expect(try fixture.ls("moments/2024-05-01") == ["R1 (2).cr2", "R1 (2).jpg", "R1.jpg"])
+        #expect(try fixture.get("moments/2024-05-01/R1 (2).jpg") == jpeg("2024-05-01", more: 1))
+        try fixture.rm("moments/2024-05-01/R1 (2).cr2")
+        #expect(try fixture.moments() == ["2024-05-01/R1.jpg"])
+    }
+
+    @Test func `a pair that has its name keeps it`() throws {
+        for album in ["Other", "Third"] { try fixture.mkdir("albums/" + album) }
+        try fixture.put("albums/Other/IMG_1.jpg", picture(at: "09:00:00"))
+        try fixture.put("albums/Third/IMG_2.jpg", picture(at: "10:00:00"))
+        #expect(
+            try fixture.ls("moments/2024-05-01") == [
+                "IMG_1 (2).jpg", "IMG_1.cr2", "IMG_1.dng", "IMG_1.jpg", "IMG_2.cr2", "IMG_2.jpg",
+            ])
+    }
+
     // MARK: The trash
 
     private let trash = ".Trash-0/files"
