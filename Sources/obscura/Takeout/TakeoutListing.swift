@@ -33,6 +33,9 @@ struct TakeoutListing {
     private(set) var folders: [Folder] = []
     private(set) var archives: [ArchiveClient] = []
     private(set) var unreadable: [PathNote] = []
+    /// Folders that are left out.
+    private(set) var hidden: [PathNote] = []
+    private var hiddenPaths: Set<HostPath> = []
     private(set) var byteCount: UInt64 = 0
     private var known: [[[UInt8]]: Int] = [:]
     /// The numbers of the parts of the export.
@@ -94,6 +97,12 @@ struct TakeoutListing {
         }
     }
 
+    /// Notes a directory whose name says that it is a program's own.
+    private mutating func leaveOut(_ path: HostPath) {
+        guard hiddenPaths.insert(path).inserted else { return }
+        hidden.append(PathNote(path: path, reason: "a hidden folder, left out: rename it to import it"))
+    }
+
     private mutating func note(_ path: HostPath, _ reason: String) {
         unreadable.append(PathNote(path: path, reason: reason))
     }
@@ -119,10 +128,12 @@ struct TakeoutListing {
         } catch {
             return note(path, "\(error)")
         }
-        for name in names where !wasInterrupted && !ImportRules.isWorkingDirectory(name) {
+        for name in names where !wasInterrupted {
             let file = path.appending(name)
             guard let status = try? file.status() else { continue }
-            if status.isDirectory {
+            if status.isDirectory, ImportRules.isWorkingDirectory(name) {
+                leaveOut(file)
+            } else if status.isDirectory {
                 addDirectory(file, below: below + [name.bytes], part: part)
             } else if status.isRegular, Self.isArchive(file) {
                 addArchive(file)
@@ -160,9 +171,14 @@ struct TakeoutListing {
                     note(path.appending(Name(entry.name)), "its name leads out of the archive: left out")
                     continue
                 }
-                guard last.count <= 255,
-                    !components.contains(where: { ImportRules.isWorkingDirectory(Name($0)) })
-                else { continue }
+                if let index = components.dropLast().firstIndex(where: {
+                    ImportRules.isWorkingDirectory(Name($0))
+                }) {
+                    let name = Array(components[...index].joined(separator: Array("/".utf8)))
+                    leaveOut(path.appending(Name(name)))
+                    continue
+                }
+                guard last.count <= 255 else { continue }
                 add(
                     TakeoutFile(
                         name: Name(last), place: .archive(archives.count - 1, index),

@@ -42,6 +42,7 @@ struct TakeoutPlan {
         for folder in listing.folders where !wasInterrupted { add(folder) }
         joinElsewhere()
         joinRows()
+        unmatched += listing.hidden
         // Those that the export says most about come first: of two equal photos the first gives the date. Edited photos
         // come after all originals.
         let (edited, others) = (items.filter { $0.edits != nil }, items.filter { $0.edits == nil })

@@ -141,6 +141,20 @@ private struct Export {
         try place.unmount()
     }
 
+    @Test(arguments: [true, false]) func `a hidden folder is left out, and named`(isZip: Bool) throws {
+        let place = try Place()
+        var export = Export()
+        export.photo("Photos from 2020/a.jpg", Photo(seed: 2).bytes)
+        export.json("Photos from 2020/a.jpg.json", title: "a.jpg")
+        export.photo(".Trip/b.jpg", Photo(seed: 3).bytes)
+        export.photo(".Trip/c.jpg", Photo(seed: 4).bytes)
+        if isZip { try place.source("takeout.zip", export.zip) } else { try export.write(place) }
+        let json = try jsonObject(place.command("import", "V", "source", "--takeout", "--json").output)
+        let unmatched = try #require(json["unmatched"] as? [[String: String]])
+        #expect(json["photos"] as? Int == 1 && unmatched.count == 1)
+        #expect(unmatched.first?["path"]?.hasSuffix("Google Photos/.Trip") == true)
+    }
+
     @Test func `an edited photo of another format gives its photo that extension`() throws {
         let place = try Place()
         var export = Export()
