@@ -59,6 +59,7 @@ public final class Library: @unchecked Sendable {
         search = PhotoSearch(session)
         deferredWork = DeferredWork(options.limits)
         classifier = Classifier(session, search, deferredWork)
+        session.noteCompanionMoves = { [deferredWork] in deferredWork.noteCompanionMoves() }
         trash = TrashExpiry(session)
         versions = VersionExpiry(session)
         commits = SessionCommits(session, trash, versions)
@@ -101,7 +102,8 @@ public final class Library: @unchecked Sendable {
         guard !options.readOnly else { return }
         deferredWork.start(
             first: { [weak self] in self?.didGoLive() },
-            classify: { [weak self] in try? self?.classifier.classifyPending($0) })
+            classify: { [weak self] in try? self?.classifier.classifyPending($0) },
+            move: { [weak self] in try? self?.session.applyCompanionMoves() })
     }
 
     /// Takes up the unfinished work of an earlier session. Runs on the calling thread: that of `DeferredWork`

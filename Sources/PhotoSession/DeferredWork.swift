@@ -1,4 +1,5 @@
 import LinuxIO
+import PhotoRules
 import Synchronization
 package import VaultFormat
 
@@ -14,6 +15,12 @@ package final class DeferredWork: @unchecked Sendable {
     private var waiting: [UInt64] = []
     private var isRunning = false
     private var comparisons = 0
+    /// When companions are moved, by the monotonic clock; nil if none waits.
+    private var movesDue: Int64?
+
+    /// How long companions wait for the program that moved their photo, and may be about to move them as well: see
+    /// `PhotoTree.applyCompanionMoves`. Nobody may look for them before a crash.
+    private static let movesDelay = removalMillisecondsMax
 
     private let limits: Limits
 
@@ -22,11 +29,21 @@ package final class DeferredWork: @unchecked Sendable {
     /// Whether long tasks are to end. Takes no lock.
     package var isCancelled: Bool { ending.load(ordering: .relaxed) }
 
-    /// Starts the thread, which calls `first`, and then `classify` for each queued file. Call once. If no thread can be
-    /// created, the next session takes up all of the work.
-    package func start(first: @escaping @Sendable () -> Void, classify: @escaping @Sendable (UInt64) -> Void)
-    {
-        lock.withLock { isRunning = startThreadIfPossible { [self] in run(first, classify) } }
+    /// Starts the thread, which calls `first`, and then `classify` for each queued file, and `move` when companions are
+    /// to be moved. Call once. If no thread can be created, the next session takes up all of the work.
+    package func start(
+        first: @escaping @Sendable () -> Void, classify: @escaping @Sendable (UInt64) -> Void,
+        move: @escaping @Sendable () -> Void
+    ) {
+        lock.withLock { isRunning = startThreadIfPossible { [self] in run(first, classify, move) } }
+    }
+
+    /// Notes that companions wait to be moved, and that something was changed meanwhile.
+    package func noteCompanionMoves() {
+        lock.withLock {
+            if movesDue == nil { change.signalAll() }
+            movesDue = MonotonicClock.milliseconds + Self.movesDelay
+        }
     }
 
     /// Queues a file for classification. The catalogue already lists it as pending.
@@ -62,12 +79,23 @@ package final class DeferredWork: @unchecked Sendable {
 
     func endComparison() { lock.withLock { comparisons -= 1 } }
 
-    private func run(_ first: () -> Void, _ classify: (UInt64) -> Void) {
+    private func run(_ first: () -> Void, _ classify: (UInt64) -> Void, _ move: () -> Void) {
         first()
         lock.lock()
         while !isCancelled {
+            if let due = movesDue, due <= MonotonicClock.milliseconds {
+                movesDue = nil
+                lock.unlock()
+                move()
+                lock.lock()
+                continue
+            }
             if waiting.isEmpty {
-                change.wait(lock)
+                if let due = movesDue {
+                    change.wait(lock, untilMilliseconds: due)
+                } else {
+                    change.wait(lock)
+                }
                 continue
             }
             let ino = waiting.removeFirst()

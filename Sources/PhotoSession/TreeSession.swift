@@ -36,6 +36,8 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     private var storedChangeCount: Int64 = 0
     /// Called after photos were added. Set once, at the start.
     package var noteNewPhotos: @Sendable () -> Void = {}
+    /// Called after each change while companions wait to be moved. Set once, at the start.
+    package var noteCompanionMoves: @Sendable () -> Void = {}
 
     /// Opens the tree of a space and its catalogue. Creates `moments` and `albums` in an empty one.
     package init(space: Space, catalogue: Catalogue, options: SessionOptions) throws(FileError) {
@@ -117,8 +119,10 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         var hasNewPhoto = false
         var inodesToDestroy: [UInt64] = []
         var isChanged = false
+        var hasCompanionMoves = false
         defer {
             committer.noteChange(if: isChanged)
+            if hasCompanionMoves { noteCompanionMoves() }
             if !notices.isEmpty { send(notices) }
             if hasNewPhoto { noteNewPhotos() }
             for ino in inodesToDestroy { forget(ino) }
@@ -133,6 +137,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
                 noteUnstagedPages(tables)
                 notices = tree.kernelNames.takeNotices()
                 swap(&hasNewPhoto, &tree.hasNewPhoto)
+                hasCompanionMoves = !tree.companionMoves.isEmpty
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
                 swap(&inodesToDestroy, &tree.inodesToDestroy)
             }
