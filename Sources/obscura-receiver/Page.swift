@@ -9,7 +9,9 @@ struct Page {
 
     /// - Parameter words: of the certificate's fingerprint.
     init(words: String) {
-        let script = pageLanguages + pageMediaScript + pageScript
+        // Comments and indentation stay in this source: the page has a limit of 40,000 bytes.
+        let script = (pageLanguages + pageMediaScript + pageScript).split(separator: "\n")
+            .map { $0.drop { $0 == " " } }.filter { !$0.hasPrefix("//") }.joined(separator: "\n")
         let text = pageMarkup.replacing("@WORDS@", with: words).replacing("@STYLE@", with: pageStyle)
             .replacing("@SCRIPT@", with: script)
         parts = text.separated(by: "@NONCE@").map { Array($0.utf8) }

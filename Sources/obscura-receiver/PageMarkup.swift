@@ -31,6 +31,7 @@ let pageMarkup = #"""
     </section>
     <section id="send" hidden aria-labelledby="title">
     <p id="target"></p>
+    <p id="left" class="warn" data-t="left" hidden></p>
     <div class="choices">
     <label class="button"><input id="photos" type="file" accept="image/*,video/*" multiple>
     <b data-t="photos">Photos</b><small data-t="photosText"></small></label>
@@ -68,7 +69,7 @@ let pageStyle = #"""
     *{box-sizing:border-box}
     body{margin:0;background:var(--back);color:var(--text);font:1.05rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
     main{max-width:40rem;margin:auto;padding:1rem}
-    header{display:flex;justify-content:space-between;align-items:center;gap:1rem}
+    header{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:1rem}
     h1{font-size:1.5rem;margin:.3rem 0}h2{font-size:1.1rem;margin:1rem 0 .3rem}p{margin:.4rem 0}
     select,input,button{font:inherit;color:inherit;min-height:2.75rem;border:1px solid var(--line);border-radius:.6rem;
     background:var(--card);padding:.3rem .6rem}

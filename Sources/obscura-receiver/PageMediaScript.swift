@@ -24,26 +24,27 @@ let pageMediaScript = #"""
       }
       return result;
     };
-    // From the start of a picture: its format, whether it has a location, and whether it belongs to a Live Photo.
-    const picture = (buffer) => {
+    const kindOf = (buffer) => {
+      const view = new DataView(buffer);
+      if (text(view, 0, 2) === "\xff\xd8") return "jpeg";
+      if (text(view, 4, 4) !== "ftyp") return "";
+      return /^(hei|mif|msf|hev)/.test(text(view, 8, 4)) ? "heic" : "video";
+    };
+    // Whether a part of a picture says a location, if it has Exif; and whether it belongs to a Live Photo.
+    const examine = (buffer, isCut) => {
       const view = new DataView(buffer), bytes = new Uint8Array(buffer);
-      const info = {kind: "", place: null, live: false};
-      if (bytes[0] === 0xff && bytes[1] === 0xd8) info.kind = "jpeg";
-      else if (text(view, 4, 4) === "ftyp") info.kind = /^(hei|mif|msf|hev)/.test(text(view, 8, 4)) ? "heic" : "video";
-      else if (bytes[0] === 0x89 && text(view, 1, 3) === "PNG") info.kind = "png";
-      if (info.kind !== "jpeg" && info.kind !== "heic") return info;
-      info.place = false;
+      const info = {place: find(bytes, "GPSLatitude") >= 0 || undefined, live: false};
       for (let from = 0, at; (at = find(bytes, "Exif\0\0", from)) >= 0; from = at + 6) {
         const base = at + 6, order = text(view, base, 2);
         if (order !== "II" && order !== "MM" || base + 8 > view.byteLength) continue;
+        // It may go on behind the end of what was read.
+        if (isCut && base + 65536 > view.byteLength) break;
         const little = order === "II";
         const first = directory(view, base, view.getUint32(base + 4, little), little);
         const latitude = first[0x8825] && directory(view, base, first[0x8825].value, little)[2];
-        // Android overwrites a place with zeros: denominators, too.
-        if (latitude) {
-          const at = base + latitude.value;
-          info.place = bytes.subarray(at, at + 24).some((byte) => byte);
-        }
+        // Android overwrites a location with zeros: denominators, too.
+        const start = base + latitude?.value;
+        info.place ||= !!latitude && bytes.subarray(start, start + 24).some((byte) => byte);
         const apple = find(bytes, "Apple iOS\0\0\x01", base);
         if (apple >= 0) info.live = !!directory(view, apple, 14, text(view, apple + 12, 2) === "II")[0x11];
         break;
@@ -51,16 +52,23 @@ let pageMediaScript = #"""
       return info;
     };
     const stem = (name) => name.replace(/\.[^.]*$/, "").toLowerCase();
-    // The keys of the texts for losses that a file shows.
-    const losses = async (file, names) => {
-      const found = [], info = picture(await file.slice(0, 524288).arrayBuffer());
-      if (info.kind === "jpeg" && /\.hei[cf]$/i.test(file.name)) found.push("lostHeic");
-      if (info.place === false) found.push("lostPlace");
-      if (info.live && !names.has(stem(file.name) + "/video")) found.push("lostLive");
-      if (info.kind === "video" && /^IMG_\d+\.mov$/i.test(file.name)) {
-        const ends = [file.slice(0, 524288), file.slice(Math.max(0, file.size - 524288))];
-        const parts = await Promise.all(ends.map((end) => end.arrayBuffer()));
-        if (!parts.some((part) => find(new Uint8Array(part), "com.apple.quicktime.") >= 0)) found.push("lostVideo");
+    // The keys of the texts for losses that a file shows. What tells of them is at its beginning or its end.
+    const losses = async (file) => {
+      const found = [], part = 524288, isCut = file.size > 2 * part;
+      const ends = isCut ? [file.slice(0, part), file.slice(-part)] : [file];
+      const [head, tail] = await Promise.all(ends.map((end) => end.arrayBuffer()));
+      const kind = kindOf(head);
+      if (kind === "jpeg" && /\.hei[cf]$/i.test(file.name)) found.push("lostHeic");
+      if (kind === "jpeg" || kind === "heic") {
+        let info = examine(head, isCut);
+        // Exif is at the beginning of a JPEG, and anywhere in a HEIC: one that was not found may be there.
+        if (info.place === undefined && kind === "heic" && tail) info = examine(tail);
+        if (!(info.place ?? (kind === "heic" && isCut))) found.push("lostPlace");
+        if (info.live) found.push("lostLive");
+      }
+      if (kind === "video" && /^IMG_\d+\.mov$/i.test(file.name)
+        && ![head, tail].some((end) => end && find(new Uint8Array(end), "com.apple.quicktime.") >= 0)) {
+        found.push("lostVideo");
       }
       return found;
     };

@@ -1,14 +1,14 @@
-/// The part of the page's script that sends. Pieces of 8 MiB each carry their SHA-256, which the computer compares.
+/// The part of the page's script that sends. Pieces of at most 8 MiB each carry their SHA-256, which the computer
+/// compares.
 let pageScript = #"""
     const $ = (id) => document.getElementById(id);
-    const pieceBytes = 8 << 20, parallel = 3;
-    let language = "en", queue = [], active = 0, sentBytes = 0, rates = [], spoken = {};
-    let wakeLock = null, isAsking = false, skipped = [], wake = [];
-    const t = (key, ...values) => {
-      let result = texts[language][key] ?? texts.en[key] ?? key;
-      values.forEach((value, index) => { result = result.replace("$" + (index + 1), value); });
-      return result;
-    };
+    // Powers of two, so that no piece crosses a multiple of the largest.
+    const pieceBytesMin = 256 << 10, pieceBytesMax = 8 << 20, parallel = 3;
+    let pieceBytes = 1 << 20, idleSeconds = 60;
+    let language = "en", queue = [], active = 0, sentBytes = 0, rates = [], spoken = {}, drawing = 0;
+    let wakeLock = null, isAsking = false, skipped = [], wake = [], videos = new Set();
+    const t = (key, ...values) =>
+      texts[language][key].replace(/\$(\d)/g, (_, number) => values[number - 1]);
     const format = (bytes) => {
       const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
       let unit = 0;
@@ -22,19 +22,37 @@ let pageScript = #"""
       document.documentElement.dir = language === "ar" ? "rtl" : "ltr";
       document.querySelectorAll("[data-t]").forEach((element) => { element.textContent = t(element.dataset.t); });
       if (state) showRecent();
-      showFiles(); showSummary(); showProgress();
+      show();
     };
     let state = null, files = [];
+    const failures = ["failed", "noRoom", "refused"];
+    const hasFailed = (item) => failures.includes(item.state);
+    const isPending = (item) => !["done", "known", ...failures].includes(item.state);
+    const isSending = (item) => ["sending", "retrying", "away"].includes(item.state);
+    // Until everything chosen was looked at, and sent if it was not there.
+    const isBusy = () => files.some(isPending);
 
-    // Requests. XMLHttpRequest tells how much was sent.
+    // Requests. XMLHttpRequest tells how much was sent. A request fails when nothing moves, however long it takes.
     const request = (method, path, body, headers, onProgress) => new Promise((resolve, reject) => {
       const xhr = new XMLHttpRequest();
+      let timer;
+      const wait = (seconds) => {
+        clearTimeout(timer);
+        timer = setTimeout(() => xhr.abort(), seconds * 1000);
+      };
       xhr.open(method, path);
-      xhr.timeout = 120000;
       for (const name in headers || {}) xhr.setRequestHeader(name, headers[name]);
-      if (onProgress) xhr.upload.onprogress = (event) => onProgress(event.loaded);
-      xhr.onload = () => resolve(xhr);
-      xhr.onerror = xhr.ontimeout = xhr.onabort = () => reject(new Error("network"));
+      xhr.upload.onprogress = (event) => {
+        wait(idleSeconds);
+        onProgress?.(event.loaded);
+      };
+      // The computer may take a while to answer.
+      xhr.upload.onload = () => wait(2 * idleSeconds);
+      xhr.onloadend = () => {
+        clearTimeout(timer);
+        xhr.status ? resolve(xhr) : reject(new Error("network"));
+      };
+      wait(2 * idleSeconds);
       xhr.send(body ?? null);
     });
     // Ends early when the network or the page comes back.
@@ -95,32 +113,38 @@ let pageScript = #"""
       $("code").hidden = false;
       $("code-text").textContent = t(key);
     };
-    // The display. Each file has a row; the page holds the last hundred.
+    const lossesOf = ({file, losses}) =>
+      (losses || []).filter((loss) => loss !== "lostLive" || !videos.has(stem(file.name)));
+    // The display. Failed files and those being sent have rows, and a hundred of the others.
     const showFiles = () => {
       $("results").hidden = !files.length;
-      $("files").replaceChildren(...files.slice(-100).reverse().map((item) => {
+      const failed = files.filter(hasFailed), sending = files.filter(isSending);
+      const others = files.filter((item) => !hasFailed(item) && !isSending(item)).slice(-100).reverse();
+      const percent = new Intl.NumberFormat(language, {style: "percent"});
+      $("files").replaceChildren(...[...failed, ...sending, ...others].map((item) => {
         const row = document.createElement("li"), name = document.createElement("b");
         name.textContent = item.file.name;
         row.append(name);
-        const line = (key, kind) => {
+        const line = (words, kind) => {
           const small = document.createElement("small");
-          small.textContent = t(key);
+          small.textContent = words;
           small.className = kind || "";
           row.append(small);
         };
-        line(item.state, colours[item.state]);
-        for (const loss of item.losses || []) line(loss, "warn");
+        const part = isSending(item) && item.file.size ? " · " + percent.format(item.sent / item.file.size) : "";
+        line(t(item.state) + part, colours[item.state]);
+        for (const loss of lossesOf(item)) line(t(loss), "warn");
         return row;
       }));
     };
     const showSummary = () => {
       const lines = [], count = (test) => files.filter(test).length;
-      for (const state of ["done", "known", "failed", "noRoom", "refused"]) {
+      for (const state of ["done", "known", ...failures]) {
         const number = count((item) => item.state === state);
         if (number) lines.push([t(state + "Count", number), colours[state] || ""]);
       }
       for (const loss of ["lostHeic", "lostPlace", "lostLive", "lostVideo"]) {
-        const number = count((item) => item.state === "done" && (item.losses || []).includes(loss));
+        const number = count((item) => item.state === "done" && lossesOf(item).includes(loss));
         if (number) lines.push([t(loss + "Count", number), "warn"]);
       }
       $("summary").replaceChildren(...lines.map(([words, kind]) => {
@@ -132,24 +156,30 @@ let pageScript = #"""
       $("again").hidden = !skipped.length;
     };
     const showProgress = () => {
-      const waiting = files.filter((item) => ["waiting", "sending", "retrying", "away"].includes(item.state));
-      const ours = files.filter((item) => item.state !== "known");
+      const ours = files.filter((item) => item.state !== "known"), waiting = ours.filter(isPending);
+      const done = ours.filter((item) => item.state === "done");
       const total = ours.reduce((sum, item) => sum + item.file.size, 0);
       const sent = ours.reduce((sum, item) => sum + (item.state === "done" ? item.file.size : item.sent), 0);
       $("progress").hidden = !ours.length;
       $("bar").value = total ? Math.round(1000 * sent / total) : 1000;
       const now = Date.now();
-      rates = [...rates, [now, sentBytes]].filter(([time]) => now - time < 10000);
-      const [time, bytes] = rates[0], rate = now > time ? (sentBytes - bytes) * 1000 / (now - time) : 0;
-      let words = t("progress", ours.length - waiting.length, ours.length, format(sent), format(total));
+      rates = files.some(isSending) ? [...rates, [now, sentBytes]].filter(([time]) => now - time < 10000) : [];
+      const [time, bytes] = rates[0] || [now];
+      // Browsers count what they have buffered: the first seconds say nothing.
+      const rate = now - time >= 3000 ? (sentBytes - bytes) * 1000 / (now - time) : 0;
+      let words = t("progress", done.length, ours.length, format(sent), format(total));
       const isAway = waiting.some((item) => item.state === "away");
-      if (isAway) words += " · " + t("away");
+      const isLooking = waiting.some((item) => item.state === "looking");
+      if (!waiting.length) words = t(files.some(hasFailed) ? "unfinished" : "finished");
+      else if (isAway) words += " · " + t("away");
       else if (waiting.some((item) => item.state === "retrying")) words += " · " + t("retrying");
-      else if (waiting.length && rate > 0) {
+      else if (rate > 0) {
         const seconds = Math.ceil((total - sent) / rate);
-        words += " · " + format(rate) + "/s · ";
-        words += seconds < 120 ? t("seconds", seconds) : t("minutes", Math.ceil(seconds / 60));
-      } else if (!waiting.length) words = t("finished");
+        words += " · " + format(rate) + "/s";
+        const left = seconds < 120 ? t("seconds", seconds) : t("minutes", Math.ceil(seconds / 60));
+        // What is there already is not sent, so the total is not known before.
+        if (!isLooking) words += " · " + left;
+      } else if (isLooking) words += " · " + t("looking");
       if ($("status").textContent !== words) $("status").textContent = words;
       // Screen readers announce progress at intervals, the end and failures at once.
       const kind = !ours.length ? "" : isAway ? "away" : waiting.length ? "sending" : "finished";
@@ -160,9 +190,14 @@ let pageScript = #"""
       document.title = waiting.length ? Math.floor(total ? 100 * sent / total : 0) + " % · Obscura" : "Obscura";
     };
 
-    // The screen stays on while something is sent: a phone that sleeps stops sending.
+    // A change is drawn a little later, with others.
+    const show = () => {
+      drawing ||= setTimeout(() => { drawing = 0; showFiles(); showSummary(); showProgress(); }, 200);
+    };
+
+    // The screen stays on while there is something to send: a phone that sleeps stops sending.
     const keepAwake = async () => {
-      if (!active || wakeLock || isAsking || document.visibilityState !== "visible") return;
+      if (!isBusy() || wakeLock || isAsking || document.visibilityState !== "visible") return;
       isAsking = true;
       try {
         wakeLock = await navigator.wakeLock?.request("screen") ?? null;
@@ -170,39 +205,70 @@ let pageScript = #"""
       } catch {}
       isAsking = false;
       // All was sent before the lock came.
-      if (!active) wakeLock?.release();
+      if (!isBusy()) wakeLock?.release();
+    };
+    // For the next load of the page: whether it should be told to choose again.
+    const remember = () => {
+      try { localStorage.setItem("left", isBusy() || files.some(hasFailed) ? 1 : ""); } catch {}
+    };
+    const settle = () => {
+      remember();
+      show();
+      if (isBusy()) return;
+      wakeLock?.release();
+      showState().catch(() => {});
     };
 
+    const resizePieces = (factor) => {
+      pieceBytes = Math.min(Math.max(factor * pieceBytes, pieceBytesMin), pieceBytesMax);
+    };
+    // Which files are on the computer already.
+    const askKnown = async (items) => {
+      const lines = items.map(({file, sample}) =>
+        [file.size, file.lastModified > 0 ? Math.floor(file.lastModified) : "-", sample,
+          encodeURIComponent(file.name)].join(" "));
+      const answer = await request("POST", "/known", lines.join("\n"));
+      return answer.status === 200 ? JSON.parse(answer.responseText) : [];
+    };
     const put = async (item) => {
       const file = item.file;
       const query = "?size=" + file.size + "&modified=" + Math.max(0, Math.floor(file.lastModified))
         + "&sample=" + item.sample;
       const path = "/photo/" + encodeURIComponent(file.name) + query;
-      const there = await request("HEAD", path);
-      if (there.status === 404) throw new Error("gone");
-      // Only whole pieces were compared. Of a file that has all its bytes and no name yet the last piece goes again.
-      let offset = Math.min(Number(there.getResponseHeader("Upload-Offset")) || 0, Math.max(0, file.size - 1));
-      offset -= offset % pieceBytes;
+      const answer = await request("HEAD", path);
+      if (answer.status === 404) throw new Error("gone");
+      const there = Number(answer.getResponseHeader("Upload-Offset")) || 0;
+      // Nothing is left under its working name: the answer to the last piece may have been lost.
+      if (!there && item.kept && (await askKnown([item]))[0]) return "done";
+      // Only whole pieces were compared: up to `kept`, or to a multiple of the largest if another page sent them. Of a
+      // file that has all its bytes and no name yet the last piece goes again.
+      let offset = Math.min(there, Math.max(0, file.size - 1));
+      offset = item.kept && item.kept <= there ? item.kept : offset - offset % pieceBytesMax;
+      item.sent = offset;
       do {
-        const end = Math.min(offset + pieceBytes, file.size), start = offset;
+        const start = offset, end = Math.min(start + pieceBytes - start % pieceBytes, file.size), began = Date.now();
         const bytes = await file.slice(start, end).arrayBuffer();
         const digest = btoa(String.fromCharCode(...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))));
         const headers = {"Content-Type": "application/octet-stream", "Content-Digest": "sha-256=:" + digest + ":"};
         if (file.size) headers["Content-Range"] = "bytes " + start + "-" + (end - 1) + "/" + file.size;
         let before = 0;
-        const answer = await request("PUT", path, bytes, headers, (sent) => {
+        const {status} = await request("PUT", path, bytes, headers, (sent) => {
           sentBytes += sent - before;
           before = sent;
           item.state = "sending";
           item.sent = start + sent;
         });
-        if (answer.status === 200 || answer.status === 201) return "done";
-        if (answer.status === 507) return "noRoom";
-        if (answer.status === 404) throw new Error("gone");
-        if (answer.status === 500) throw new Error("refused");
-        if (answer.status !== 204) throw new Error("again");
-        offset = end;
+        if (status === 200 || status === 201) return "done";
+        if (status === 507) return "noRoom";
+        if (status === 404) throw new Error("gone");
+        if (status === 500) throw new Error("refused");
+        if (status !== 204) throw new Error("again");
+        item.kept = offset = end;
         item.tries = 0;
+        // An interruption costs a piece, so one takes a few seconds.
+        const seconds = (Date.now() - began) / 1000;
+        if (seconds < 5 && end - start === pieceBytes) resizePieces(2);
+        if (seconds > 20) resizePieces(0.5);
       } while (offset < file.size);
       return "done";
     };
@@ -210,66 +276,63 @@ let pageScript = #"""
       for (item.tries = 0; ; item.tries++) {
         try {
           if (item.state !== "away") item.state = "sending";
-          showFiles();
+          show();
           return await put(item);
         } catch (error) {
           // An unreadable file stays unreadable; a new session needs another code.
           if (/^Not(Readable|Found)Error$/.test(error.name)) return "failed";
           if (error.message === "gone") askForCode("codeText");
           if (error.message === "refused" && item.tries >= 3) return "refused";
-          item.sent = 0;
+          if (error.message === "network") resizePieces(0.5);
+          item.sent = item.kept || 0;
           item.state = error.message === "network" && item.tries >= 4 ? "away" : "retrying";
-          showFiles();
+          show();
           await pause(Math.min(30, 2 ** item.tries));
         }
       }
     };
     const work = async () => {
       active++;
-      keepAwake();
       for (let item; (item = queue.shift());) {
         item.state = await send(item);
-        showFiles();
-        showSummary();
-        showProgress();
+        if (hasFailed(item) && isVideo(item.file.name)) videos.delete(stem(item.file.name));
+        show();
       }
       active--;
-      if (!active) {
-        wakeLock?.release();
-        showState().catch(() => {});
-      }
+      settle();
     };
-    const start = () => { while (active < parallel && queue.length) work(); };
+    const start = () => {
+      keepAwake();
+      while (active < parallel && queue.length) work();
+    };
 
     // Asks which files are there already, in batches, so that sending begins soon.
     const choose = async (chosen) => {
-      const names = new Set([...chosen].filter((file) => isVideo(file.name)).map((file) => stem(file.name) + "/video"));
-      // Chosen twice, sent once.
-      const key = ({name, size, lastModified}) => [name, size, lastModified].join("/");
-      const ended = ["done", "known", "failed", "noRoom", "refused"];
-      const pending = new Set(files.filter((item) => !ended.includes(item.state)).map((item) => key(item.file)));
-      const fresh = [...chosen].filter((file) => !pending.has(key(file)));
-      const items = fresh.map((file) => ({file, state: "looking", sent: 0}));
-      files = [...files.filter((item) => item.state !== "known"), ...items];
+      $("left").hidden = true;
+      for (const {name} of chosen) if (isVideo(name)) videos.add(stem(name));
+      // Chosen twice, sent and counted once.
+      const key = ({file: {name, size, lastModified}}) => [name, size, lastModified].join("/");
+      const pending = new Set(files.filter(isPending).map(key));
+      const items = chosen.map((file) => ({file, state: "looking", sent: 0})).filter((item) => !pending.has(key(item)));
+      const keys = new Set(items.map(key));
+      files = [...files.filter((item) => item.state !== "known" && !keys.has(key(item))), ...items];
       skipped = [];
-      showFiles();
+      remember();
+      show();
+      keepAwake();
       for (let from = 0; from < items.length; from += 50) {
         const batch = items.slice(from, from + 50);
         for (const item of batch) {
           try {
             item.sample = await sample(item.file);
-            item.losses = await losses(item.file, names);
+            item.losses = await losses(item.file);
           } catch { item.state = "failed"; }
         }
         const ready = batch.filter((item) => item.state !== "failed");
-        const lines = ready.map(({file, sample}) =>
-          [file.size, file.lastModified > 0 ? Math.floor(file.lastModified) : "-", sample,
-            encodeURIComponent(file.name)].join(" "));
         let known = [];
         for (let attempt = 0; attempt < 5; attempt++) {
           try {
-            const answer = await request("POST", "/known", lines.join("\n"));
-            if (answer.status === 200) known = JSON.parse(answer.responseText);
+            known = await askKnown(ready);
             break;
           } catch { await pause(2 ** attempt); }
         }
@@ -277,10 +340,10 @@ let pageScript = #"""
           item.state = known[index] ? "known" : "waiting";
           (known[index] ? skipped : queue).push(item);
         });
-        showFiles();
-        showSummary();
+        show();
         start();
       }
+      settle();
     };
 
     for (const id of ["photos", "originals"]) {
@@ -288,7 +351,7 @@ let pageScript = #"""
     }
     $("again").addEventListener("click", () => {
       for (const item of skipped.splice(0)) { item.state = "waiting"; queue.push(item); }
-      showSummary();
+      show();
       start();
     });
     $("code-form").addEventListener("submit", async (event) => {
@@ -303,12 +366,13 @@ let pageScript = #"""
       keepAwake();
     });
     addEventListener("online", wakeUp);
-    addEventListener("beforeunload", (event) => { if (active) event.preventDefault(); });
+    addEventListener("beforeunload", (event) => { if (isBusy()) event.preventDefault(); });
+    try { $("left").hidden = !localStorage.getItem("left"); } catch {}
     for (const name in texts) $("language").append(new Option(texts[name].name, name));
     $("language").addEventListener("change", () => setLanguage($("language").value));
     setLanguage((navigator.languages || ["en"]).map((name) => name.slice(0, 2)).find((name) => texts[name]) || "en");
     $("language").value = language;
-    setInterval(() => { if (active) showProgress(); }, 500);
+    setInterval(() => { if (isBusy()) show(); }, 500);
     const enter = async () => {
       const code = location.hash.slice(1);
       try {

@@ -20,6 +20,9 @@ def main(words):
     elif kind == "notices":
         from notices import notices
         return notices()
+    elif kind == "page":
+        from page import page
+        return page()
     elif kind == "pictures" and rest:
         from notices import pictures
         pictures(rest[0])
@@ -28,6 +31,7 @@ def main(words):
                "       scripts/phone flood [REQUESTS [GIGABYTES]]\n" \
                "       scripts/phone speed [ROUNDS [BYTES [PHOTOS]]]\n" \
                "       scripts/phone notices\n" \
+               "       scripts/phone page\n" \
                "       scripts/phone pictures DIRECTORY"
 
 

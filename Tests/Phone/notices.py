@@ -93,10 +93,9 @@ class Page:
     def choose(self, paths):
         """The state and notices of each, when all are sent."""
         self.browser.choose("originals", paths)
-        self.browser.wait("files.length > 0 && active === 0 && !queue.length && files.every((item) => "
-                          "['done', 'known', 'failed', 'noRoom', 'refused'].includes(item.state))", 120)
+        self.browser.wait("files.length > 0 && active === 0 && !isBusy() && !drawing", 120)
         return self.browser.evaluate(
-            "files.slice(-%d).map((item) => [item.file.name, item.state, item.losses || []])" % len(paths))
+            "files.slice(-%d).map((item) => [item.file.name, item.state, lossesOf(item)])" % len(paths))
 
 
 def notices():
