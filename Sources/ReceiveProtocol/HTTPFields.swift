@@ -71,12 +71,12 @@ package func decimal(_ text: some Collection<UInt8>) -> UInt64? {
     return result
 }
 
-/// `Content-Range: bytes FIRST-LAST/TOTAL` (RFC 9110, 14.4) of a request.
+/// `Content-Range: bytes FIRST-LAST/TOTAL` (RFC 9110, 14.4) of a request. An unknown total (`*`) is not taken: nothing
+/// would say which piece is the last.
 package struct ContentRange: Equatable, Sendable {
     package var first: UInt64
     package var last: UInt64
-    /// Nil: the client does not know it yet (`*`).
-    package var total: UInt64?
+    package var total: UInt64
 
     /// Nil for anything else, and for a range that is empty or ends behind the total.
     package init?(_ text: String) {
@@ -88,13 +88,38 @@ package struct ContentRange: Equatable, Sendable {
         guard ends.count == 2, let first = decimal(ends[0]), let last = decimal(ends[1]), first <= last else {
             return nil
         }
-        (self.first, self.last) = (first, last)
-        if halves[1].elementsEqual("*".utf8) { return }
         guard let total = decimal(halves[1]), last < total else { return nil }
-        self.total = total
+        (self.first, self.last, self.total) = (first, last, total)
     }
 
     package var length: UInt64 { last - first + 1 }
+}
+
+/// Whether the headers of a request say in one way only where its body ends and where it belongs.
+///
+/// False if a name is no token (RFC 9110, 5.6.2): a space before the colon hides a header from libmicrohttpd (RFC 9112,
+/// 5.1). False also if a header of the body is there twice with different values (RFC 9112, 6.3), of which
+/// libmicrohttpd would take the first.
+package func areUnambiguous(_ headers: [(name: String, value: String)]) -> Bool {
+    var values: [String: String] = [:]
+    for (name, value) in headers {
+        guard !name.isEmpty, name.utf8.allSatisfy(isTokenByte) else { return false }
+        let name = name.lowercased()
+        guard bodyHeaders.contains(name) else { continue }
+        if let other = values.updateValue(value, forKey: name), other != value { return false }
+    }
+    return true
+}
+
+private let bodyHeaders = ["content-length", "content-range", "transfer-encoding"]
+
+private func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
 }
 
 /// The SHA-256 of a `Content-Digest` or `Repr-Digest` (RFC 9530): `sha-256=:BASE64:`, alone or among others. Nil if

@@ -83,6 +83,8 @@ struct Response {
                 ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
                 ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
             ]
+        // What follows may be the rest of a request that was not understood (RFC 9112, 6.3).
+        if answer.status == HTTPStatus.invalid { headers.append(("Connection", "close")) }
         if let contentType { headers.append(("Content-Type", contentType)) }
         if let offset = answer.offset { headers.append(("Upload-Offset", "\(offset)")) }
         for (name, value) in headers { MHD_add_response_header(response, name, value) }

@@ -7,6 +7,21 @@ struct RequestFields {
     let connection: OpaquePointer
 
     func header(_ name: String) -> String? { value(.HEADER_KIND, name) }
+    /// All of them, in the order in which they came.
+    var headers: [(name: String, value: String)] {
+        var found: [(name: String, value: String)] = []
+        let collect: MHD_KeyValueIterator = { context, _, name, value in
+            guard let context, let name else { return .NO }
+            let header = (name: String(cString: name), value: value.map { String(cString: $0) } ?? "")
+            context.assumingMemoryBound(to: [(name: String, value: String)].self).pointee.append(header)
+            return .YES
+        }
+        withUnsafeMutablePointer(to: &found) {
+            _ = MHD_get_connection_values(connection, .HEADER_KIND, collect, $0)
+        }
+        return found
+    }
+
     func query(_ name: String) -> String? { value(.GET_ARGUMENT_KIND, name) }
 
     private func value(_ kind: MHD_ValueKind, _ name: String) -> String? {
@@ -64,6 +79,7 @@ extension Server {
 
     /// Nil if a field is invalid.
     private func uploadHead(_ door: Door, _ path: [[UInt8]], _ fields: RequestFields) -> UploadHead? {
+        guard areUnambiguous(fields.headers) else { return nil }
         var head = UploadHead(door: door, path: path)
         // A length and chunks contradict each other (RFC 9112, 6.3); no other encoding is understood.
         if let encoding = fields.header("Transfer-Encoding") {

@@ -24,7 +24,7 @@ private func fields(_ bytes: [UInt8]) {
         precondition(percentDecoded(percentEncoded(decoded).utf8) == decoded)
     }
     if let range = ContentRange(text) {
-        precondition(range.length > 0 && range.total.map { range.last < $0 } ?? true)
+        precondition(range.length > 0 && range.last < range.total)
     }
     if let digest = sha256Digest(text) { precondition(digest.count == PacketLimits.digestBytes) }
     _ = cookie("__Host-session", in: text)

@@ -81,7 +81,8 @@ import Testing
         _ = try send(
             "--max-time", "2", "-T", "source/a.jpg", "-H", "Content-Length: \(total + 100)", "-H", range,
             receiving.address + "photo/a.jpg")
-        for wrong in ["bytes 5-4/9", "bytes 0-5/3", "x", "bytes 0-\(UInt64.max)/*"] {
+        for wrong in ["bytes 5-4/9", "bytes 0-5/3", "x", "bytes 0-\(UInt64.max)/*", "bytes 0-\(total - 1)/*"]
+        {
             let words = [
                 "-T", "source/a.jpg", "-H", "Content-Range: \(wrong)", receiving.address + "photo/a.jpg",
             ]
@@ -106,6 +107,20 @@ import Testing
         #expect(try place.files(receiving.received).isEmpty)
         #expect(try sent("chunked", "") == "201")
         #expect(try place.bytes(receiving.received + "/a.jpg") == Photo().bytes)
+    }
+
+    @Test func `headers that contradict each other, or hide behind a space, are refused`() throws {
+        let bytes = Photo().bytes
+        let (half, total) = (bytes.count / 2, bytes.count)
+        func sent(_ first: String, _ second: String) throws -> String {
+            try send("-T", "source/a.jpg", "-H", first, "-H", second, receiving.address + "photo/a.jpg")
+        }
+        #expect(try sent("Content-Length: \(half)", "Content-Length: \(total)") == "400")
+        #expect(try sent("Content-Length: \(total)", "Transfer-Encoding : chunked") == "400")
+        let ranges = [0, 1].map { "Content-Range: bytes \($0)-\(total - 1 + $0)/\(total + 1)" }
+        #expect(try sent(ranges[0], ranges[1]) == "400")
+        #expect(try place.files(receiving.received).isEmpty)
+        #expect(try sent("Content-Length: \(total)", "X-Other: 1") == "201")
     }
 
     @Test func `a connection may have a window that is larger than a stranger's buffer`() throws {
