@@ -24,6 +24,8 @@ package struct ReceiveLimits: Sendable, Hashable {
     package var pieces = 24
     /// Received files that a device is shown again.
     package var recentFiles = 24
+    /// Files whose progress is counted, each of them once.
+    package var countedFiles = 20_000
     /// Names that WebDAV clients have added, which alone they are shown.
     package var addedNames = 20_000
 
@@ -39,6 +41,7 @@ package struct ReceiveLimits: Sendable, Hashable {
         limits.pieceBytes = 4096
         limits.pieces = 3
         limits.recentFiles = 2
+        limits.countedFiles = 4
         limits.addedNames = 8
         return limits
     }

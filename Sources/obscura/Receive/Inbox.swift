@@ -149,7 +149,7 @@ final class Inbox: @unchecked Sendable {
     private func append(_ bytes: UnsafeRawBufferPointer, to id: RequestID) {
         guard let upload = uploads[id] else { return }
         upload.append(bytes)
-        record.addBytes(bytes.count)
+        record.addBytes(bytes.count, to: upload)
         guard let failure = upload.failure else { return }
         // The server discards the rest, then responds.
         uploads[id] = nil
@@ -198,7 +198,7 @@ final class Inbox: @unchecked Sendable {
             if let captured, !file.isKnown { correctTime(path, captured) }
             // Bytes, name and time at once: the mount saves bytes before a name, and syncs all that it has.
             do throws(Errno) { try upload.directory.sync() } catch { throw Refusal(error) }
-            record.add(file, of: upload.head.device, day: captured?.day)
+            record.add(file, upload.head, day: captured?.day)
             if upload.head.door == .webdav {
                 return answer(id, Answer(webdav.add(upload.head.path, size: file.bytes)))
             }
@@ -238,8 +238,7 @@ final class Inbox: @unchecked Sendable {
         if let directory = try? mount.open(albumPath, makes: true) {
             known = KnownPhotos(mount, directory).find(queries)
         }
-        record.expect(
-            zip(queries, known).filter { !$0.1 }.map(\.0.size), known: known.count { $0 })
+        record.announce(queries, known, of: device)
         return Answer(.json, Array(JSON.list(known.map { .bool($0) }).line.utf8))
     }
 

@@ -19,8 +19,8 @@ final class ReceiveProgress {
         let (counts, now) = (record.counts, MonotonicClock.milliseconds)
         let passed = now - window.at
         if passed >= Self.windowMilliseconds {
-            rate = UInt64(Double(counts.bytes - window.bytes) * 1000 / Double(passed))
-            window = (now, counts.bytes)
+            rate = UInt64(Double(counts.traffic - window.bytes) * 1000 / Double(passed))
+            window = (now, counts.traffic)
         }
         let line = receiveLine(counts, rate: rate, width: terminalColumns() - 1)
         guard line != shown else { return }
@@ -35,29 +35,36 @@ final class ReceiveProgress {
     }
 }
 
-/// `IMG.HEIC  3.1 MiB  ████ 12 of 240, 38 MiB/s, 25 s left`: as much as fits in `width` columns.
+/// `IMG.HEIC  3.1 MiB  ████ 12 of 240, 38 MiB/s, 25 s left`: as much as fits in `width` columns, numbers first.
 ///
 /// - Parameter rate: bytes a second, lately.
-private func receiveLine(_ counts: ReceiveRecord.Counts, rate: UInt64, width: Int) -> String {
+func receiveLine(_ counts: ReceiveCounter.Counts, rate: UInt64, width: Int) -> String {
     guard !counts.name.isEmpty else {
         return counts.devices == 0 ? "" : String("a device is connected".prefix(max(width, 0)))
     }
-    let name = printable(counts.name)
-    var parts = [name.count > 40 ? name.prefix(39) + "…" : name]
-    if counts.nameBytes > 0 { parts.append(sizeText(counts.nameBytes)) }
-    let expected = max(counts.filesExpected, counts.files)
-    var text = "\(counts.files) of \(expected)"
+    var text = "\(counts.filesDone) of \(counts.filesExpected)"
     if rate > 0 {
         text += ", \(sizeText(rate))/s"
-        if counts.bytesExpected > counts.bytes {
-            let left = (counts.bytesExpected - counts.bytes) / rate + 1
+        if counts.bytesLeft > 0 {
+            let left = counts.bytesLeft / rate + 1
             text += left < 120 ? ", \(left) s left" : ", \((left + 59) / 60) min left"
         }
     }
-    let room = min(width - parts.joined(separator: "  ").count - text.count - 4, 20)
-    if room >= 4 {
-        let done = expected > 0 ? counts.files * room / expected : 0
-        parts.append(String(repeating: "█", count: done) + String(repeating: "░", count: room - done))
+    let name = shortened(printable(counts.name), min(40, width - text.count - 1))
+    var parts = name.isEmpty ? [] : [name]
+    func room() -> Int { width - (parts + [text]).joined(separator: "  ").count }
+    let size = counts.nameBytes > 0 ? sizeText(counts.nameBytes) : ""
+    if !size.isEmpty, room() >= size.count + 2 { parts.append(size) }
+    let columns = min(room() - 2, 20)
+    if columns >= 4 {
+        let done = counts.filesExpected > 0 ? counts.filesDone * columns / counts.filesExpected : 0
+        parts.append(String(repeating: "█", count: done) + String(repeating: "░", count: columns - done))
     }
-    return String((parts.joined(separator: "  ") + " " + text).prefix(max(width, 0)))
+    return String((parts.joined(separator: "  ") + (parts.isEmpty ? "" : " ") + text).prefix(max(width, 0)))
+}
+
+/// The first characters of a name, with an ellipsis for the rest; empty if there is no room for two.
+private func shortened(_ name: String, _ countMax: Int) -> String {
+    if name.count <= countMax { return name }
+    return countMax < 2 ? "" : name.prefix(countMax - 1) + "…"
 }

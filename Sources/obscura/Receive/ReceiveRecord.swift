@@ -4,21 +4,6 @@ import ReceiveProtocol
 
 /// The files received in this session, for the terminal and for the devices that sent them.
 final class ReceiveRecord: @unchecked Sendable {
-    /// A copy of all counts.
-    struct Counts: Equatable {
-        var devices = 0
-        var files = 0
-        var known = 0
-        var failures = 0
-        var bytes: UInt64 = 0
-        /// Files and bytes that devices have announced, including those already received.
-        var filesExpected = 0
-        var bytesExpected: UInt64 = 0
-        /// The file that was begun last.
-        var name = ""
-        var nameBytes: UInt64 = 0
-    }
-
     private struct Entry {
         var number: UInt32
         var device: [UInt8]
@@ -28,7 +13,7 @@ final class ReceiveRecord: @unchecked Sendable {
 
     private let limits: ReceiveLimits
     private let lock = Lock()
-    private var current = Counts()
+    private var counter: ReceiveCounter
     private var entries: [Entry] = []
     private var nextNumber: UInt32 = 1
     private var isActive = false
@@ -38,9 +23,12 @@ final class ReceiveRecord: @unchecked Sendable {
 
     private static let knownProblemsMax = 100
 
-    init(_ limits: ReceiveLimits) { self.limits = limits }
+    init(_ limits: ReceiveLimits) {
+        self.limits = limits
+        counter = ReceiveCounter(filesMax: limits.countedFiles)
+    }
 
-    var counts: Counts { lock.withLock { current } }
+    var counts: ReceiveCounter.Counts { lock.withLock { counter.counts } }
 
     /// Whether something came since the last call.
     func takeActivity() -> Bool {
@@ -58,20 +46,24 @@ final class ReceiveRecord: @unchecked Sendable {
         }
     }
 
-    private func change(_ body: (inout Counts) -> Void) {
+    private func change(_ body: (inout ReceiveCounter) -> Void) {
         lock.withLock {
-            body(&current)
+            body(&counter)
             isActive = true
         }
     }
 
-    func noteDevice() { change { $0.devices += 1 } }
-    func addBytes(_ count: Int) { change { $0.bytes += UInt64(count) } }
+    func noteDevice() { change { $0.counts.devices += 1 } }
+
+    /// Notes bytes of an upload that were just written.
+    func addBytes(_ count: Int, to upload: Upload) {
+        change { $0.addBytes(count, to: upload.workingName, end: upload.position) }
+    }
 
     /// Notes that a file was not stored, and why.
     func fail(_ head: UploadHead, _ reason: String) {
-        change { $0.failures += 1 }
-        let line = "\(String(decoding: head.path[head.path.count - 1], as: UTF8.self)): not stored: \(reason)"
+        change { $0.fail(Upload.workingName(head), size: head.total) }
+        let line = "\(name(head)): not stored: \(reason)"
         lock.withLock {
             guard knownProblems.count < Self.knownProblemsMax, knownProblems.insert(line).inserted else {
                 return
@@ -82,22 +74,29 @@ final class ReceiveRecord: @unchecked Sendable {
 
     func begin(_ head: UploadHead) {
         change {
-            $0.name = String(decoding: head.path[head.path.count - 1], as: UTF8.self)
-            $0.nameBytes = head.total ?? 0
+            ($0.counts.name, $0.counts.nameBytes) = (name(head), head.total ?? 0)
+            // A client of WebDAV only takes the name.
+            if head.door == .webdav, head.total == 0 { return }
+            $0.begin(Upload.workingName(head), size: head.total, offset: head.offset)
         }
     }
 
-    /// Files that a device is about to send, by their sizes, and the number of those that it need not send.
-    func expect(_ sizes: [UInt64], known: Int) {
+    private func name(_ head: UploadHead) -> String {
+        String(decoding: head.path[head.path.count - 1], as: UTF8.self)
+    }
+
+    /// Files that a device is about to send, and whether each is known, so that it need not.
+    func announce(_ queries: [KnownQuery], _ known: [Bool], of device: [UInt8]) {
         change {
-            $0.filesExpected += sizes.count
-            for size in sizes { $0.bytesExpected = sizeSum($0.bytesExpected, size) }
-            $0.known += known
+            for (query, isKnown) in zip(queries, known) {
+                $0.announce(Upload.workingName(query, of: device), size: query.size, isKnown: isKnown)
+            }
         }
     }
 
-    func add(_ file: ReceivedFile, of device: [UInt8], day: String?) {
-        change { if file.isKnown { $0.known += 1 } else { $0.files += 1 } }
+    func add(_ file: ReceivedFile, _ head: UploadHead, day: String?) {
+        change { $0.finish(Upload.workingName(head), isKnown: file.isKnown) }
+        let device = head.device
         guard !device.isEmpty, day != nil else { return }
         lock.withLock {
             // Sent again, shown once.

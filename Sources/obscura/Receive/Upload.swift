@@ -69,6 +69,16 @@ final class Upload {
         return Name(workingNameStart + hexText(digest.finish().prefix(16)) + workingNameEnd)
     }
 
+    /// The working name that a file will have if the page sends it.
+    static func workingName(_ query: KnownQuery, of device: [UInt8]) -> Name {
+        var head = UploadHead(door: .page, path: [query.name])
+        // The page gives an unknown time as 0.
+        (head.device, head.total, head.modified, head.sample) = (
+            device, query.size, query.modified ?? 0, query.sample
+        )
+        return workingName(head)
+    }
+
     static let workingNameStart = ".obscura-"
     static let workingNameEnd = ".part"
 

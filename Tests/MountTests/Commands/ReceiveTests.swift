@@ -110,6 +110,22 @@ import Testing
         }
     }
 
+    @Test func `what is asked about or sent twice counts once in the report`() throws {
+        _ = try receiving.join()
+        try place.source("a.txt", [UInt8](repeating: 7, count: 900))
+        // The size, 900, and all of a small file.
+        let sample = try place.shell(
+            #"(printf '\0\0\0\0\0\0\003\204'; cat source/a.txt) | sha256sum | head -c 64"#)
+        let path = "photo/a.txt?size=900&modified=1000000000000&sample=\(sample)"
+        for status in ["201", "200"] {
+            let question = "900 1000000000000 \(sample) a.txt"
+            #expect(try receiving.status("known", "-b", "jar", "--data-binary", question) == "200")
+            #expect(try receiving.status(path, "-b", "jar", "-T", "source/a.txt") == status)
+        }
+        let report = try receiving.end().output
+        #expect(report.contains("\n1 file, 900 bytes received into albums/Phone\n"), "\(report)")
+    }
+
     @Test func `what is said to have arrived is durable already`() throws {
         _ = try receiving.end()
         try place.unmount()
