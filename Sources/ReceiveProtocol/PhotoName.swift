@@ -9,11 +9,16 @@ package func photoName(_ name: [UInt8]) -> [UInt8] {
     var last = Array(slash.map { name[($0 + 1)...] } ?? name[...])
     // In UTF-8, so that the name is a text in every listing.
     last = Array(String(decoding: last, as: UTF8.self).utf8)
-    last = last.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "_") : $0 }
+    last = withoutControls(last)
     last = Array(last.drop { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "~") })
     while last.last == UInt8(ascii: " ") || last.last == UInt8(ascii: "~") { last.removeLast() }
     if last.isEmpty { return Array("Photo".utf8) }
     return cut(last)
+}
+
+/// As one line of any listing: control characters become `_`.
+private func withoutControls(_ name: [UInt8]) -> [UInt8] {
+    name.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "_") : $0 }
 }
 
 /// Extensions are at most this long, with their dot.
@@ -29,16 +34,19 @@ private func cut(_ name: [UInt8]) -> [UInt8] {
     return Array(name[..<end]) + Array(name[dot...])
 }
 
-/// The path of a URL below a prefix, in names as they are: nil if one of them cannot stand in a directory, if there are
-/// too many, or if it does not begin so.
+/// The path of a URL below a prefix: nil if one of the names leads elsewhere or holds a NUL, if there are too many, or
+/// if it does not begin so. Names with other control characters, and names that are too long, are corrected as those of
+/// photos.
 package func pathNames(_ url: String, below prefix: String) -> [[UInt8]]? {
     let bytes = Array(url.utf8)
     guard bytes.starts(with: prefix.utf8) else { return nil }
     var names: [[UInt8]] = []
     for part in bytes.dropFirst(prefix.utf8.count).split(separator: UInt8(ascii: "/")) {
-        guard let name = percentDecoded(part), isFileName(name), names.count < PacketLimits.depth else {
+        guard let sent = percentDecoded(part), !sent.contains(0), names.count < PacketLimits.depth else {
             return nil
         }
+        let name = cut(withoutControls(sent))
+        guard isFileName(name) else { return nil }
         names.append(name)
     }
     return names

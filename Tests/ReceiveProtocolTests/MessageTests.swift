@@ -75,6 +75,16 @@ import Testing
             ])
     }
 
+    @Test func `a name of WebDAV is mended where it would forge a line or is too long`() {
+        #expect(pathNames("/dav/a%0Ab/c%7f.jpg", below: "/dav") == [Array("a_b".utf8), Array("c_.jpg".utf8)])
+        let long = String(repeating: "n", count: 300)
+        let names = pathNames("/dav/\(long)/\(long).jpg", below: "/dav") ?? []
+        #expect(
+            names.map(\.count) == [255, 255] && names.last?.suffix(5).elementsEqual("n.jpg".utf8) == true)
+        // Nothing of it changes.
+        #expect(pathNames("/dav/.%20a~", below: "/dav") == [Array(". a~".utf8)])
+    }
+
     @Test func `every name is mended into one that can stand in a directory`() {
         for (name, mended) in [
             ("IMG 1.jpg", "IMG 1.jpg"), ("../../etc/passwd", "passwd"), ("C:\\x\\y.jpg", "y.jpg"),

@@ -54,14 +54,22 @@ import Testing
     @Test func `a wrong password, a path that leads elsewhere and a link are refused`() throws {
         #expect(try receiving.status("dav/", "-u", "photos:wrong", "-X", "PROPFIND") == "401")
         #expect(try receiving.status("dav/a.jpg", "-T", "source/a.jpg") == "401")
-        for path in ["../a.jpg", "%2e%2e/a.jpg", "x%2Fa.jpg", "a%00.jpg", String(repeating: "x", count: 300)]
-        {
+        for path in ["../a.jpg", "%2e%2e/a.jpg", "x%2Fa.jpg", "a%00.jpg"] {
             #expect(try ["400", "404", "409"].contains(dav(path, "-T", "source/a.jpg")), "\(path)")
         }
         try place.shell("ln -s \(place.root)/source D/albums/Phone/out")
         #expect(try dav("out", "-X", "MKCOL") == "500")
         #expect(try dav("out/x.jpg", "-T", "source/a.jpg") == "409")
         #expect(!exists(place.root + "/source/x.jpg") && !exists(place.root + "/a.jpg"))
+    }
+
+    @Test func `names that are too long or would forge a line are mended`() throws {
+        let long = String(repeating: "x", count: 300)
+        #expect(try dav("\(long).jpg", "-T", "source/a.jpg") == "201")
+        #expect(try dav("a%0Ab.jpg", "-T", "source/b.jpg") == "201")
+        #expect(try place.files(receiving.received) == ["a_b.jpg", "\(long.prefix(251)).jpg"])
+        // It finds the file under the name that it gave.
+        #expect(try dav("\(long).jpg", "-I") == "200")
     }
 
     @Test func `an empty file takes its name, and is made when the session ends`() throws {
