@@ -93,11 +93,13 @@ private final class ReceiveSession {
         let address = "https://\(settings.address.text)/"
         let link = address + "#" + SecretText.text(token)
         guard let code = QRCode(link) else { throw Failure(.failed, "QR code", "there is no memory for it") }
-        say("Open \(link) on your phone, or scan:")
+        let isTerminal = isatty(STDOUT_FILENO) == 1
+        let codes = isTerminal ? ", or scan:" : settings.pictureFile.map { ", or scan \($0)." } ?? "."
+        say("Open \(link) on your phone\(codes)")
         say(
             "(The phone warns that it does not know this computer: go on if the certificate is the one below.)"
         )
-        if isatty(STDOUT_FILENO) == 1 { writeText(code.terminalText + "\n", to: STDOUT_FILENO) }
+        if isTerminal { writeText(code.terminalText + "\n", to: STDOUT_FILENO) }
         try picture?.write(code.png(scale: 8))
     }
 
@@ -223,9 +225,13 @@ private struct PictureFile {
         }
     }
 
+    /// Leaves a file alone that another program has put in its place.
     func remove() {
+        defer { close(descriptor) }
+        var own = stat()
+        guard fstat(descriptor, &own) == 0, let found = try? path.status(), found.identity == own.identity
+        else { return }
         _ = path.withCString { unlink($0) }
-        close(descriptor)
     }
 }
 

@@ -81,23 +81,46 @@ struct ListeningAddress: Equatable {
 
     /// A socket that listens here; sets `port` to the real one.
     mutating func listen() throws(Failure) -> Int32 {
+        if let reason = reasonAgainst { throw refusal(reason) }
         do throws(Errno) { return try bind() } catch {
             guard isPortDefault, error.rawValue == EADDRINUSE else {
-                throw Failure(
-                    .failed, "--listen \(text)",
-                    "\(error): name an address of this machine, and a free port, with --listen")
+                let isTaken = error.rawValue == EADDRINUSE
+                throw refusal("\(error)" + (isTaken ? ", so choose a free port" : ""))
             }
         }
         port = 0
         do throws(Errno) { return try bind() } catch { throw Failure(text, "listening", error) }
     }
 
-    private mutating func bind() throws(Errno) -> Int32 {
+    private func refusal(_ reason: String) -> Failure {
+        let addresses = ownAddresses().joined(separator: ", ")
+        return Failure(
+            .failed, "--listen \(text)",
+            "\(reason): name an address of this machine (\(addresses)) with --listen")
+    }
+
+    /// Why no phone could open a page here by a link; nil if one can.
+    private var reasonAgainst: String? {
+        guard let list = resolve() else { return "not an address" }
+        defer { freeaddrinfo(list) }
+        let raw = UnsafeRawBufferPointer(start: list.pointee.ai_addr, count: Int(list.pointee.ai_addrlen))
+        let bytes = addressBytes(raw)
+        if bytes.allSatisfy({ $0 == 0 }) { return "it stands for all addresses, and a link needs one" }
+        if isLinkLocal(bytes) { return "browsers open no link-local address" }
+        return nil
+    }
+
+    /// The caller frees the list. Nil for what is no address in numbers.
+    private func resolve() -> UnsafeMutablePointer<addrinfo>? {
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, "\(port)", &hints, &list) == 0, let list else { throw Errno(EADDRNOTAVAIL) }
+        return getaddrinfo(host, "\(port)", &hints, &list) == 0 ? list : nil
+    }
+
+    private mutating func bind() throws(Errno) -> Int32 {
+        guard let list = resolve() else { throw Errno(EADDRNOTAVAIL) }
         defer { freeaddrinfo(list) }
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let descriptor = socket(list.pointee.ai_family, type, 0)
@@ -152,4 +175,45 @@ private func addressOfDefaultRoute() -> String? {
     return withLocalAddress(of: descriptor) { raw in
         raw[4..<8].map { "\($0)" }.joined(separator: ".")
     }
+}
+
+/// The bytes of a socket address's address: 4 or 16.
+private func addressBytes(_ raw: UnsafeRawBufferPointer) -> [UInt8] {
+    let family = raw.loadUnaligned(as: sa_family_t.self)
+    // sin_addr, sin6_addr.
+    return Array(Int32(family) == AF_INET6 ? raw[8..<24] : raw[4..<8])
+}
+
+/// fe80::/10: it is an address only together with an interface.
+private func isLinkLocal(_ bytes: [UInt8]) -> Bool {
+    bytes.count == 16 && bytes[0] == 0xFE && bytes[1] & 0xC0 == 0x80
+}
+
+/// The addresses of this machine that a link can hold, those of networks first.
+private func ownAddresses() -> [String] {
+    var first: UnsafeMutablePointer<ifaddrs>?
+    guard getifaddrs(&first) == 0 else { return [] }
+    defer { freeifaddrs(first) }
+    var (found, ofLoopback): ([String], [String]) = ([], [])
+    var next = first
+    while let entry = next?.pointee {
+        next = entry.ifa_next
+        guard let address = entry.ifa_addr, [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family))
+        else { continue }
+        let isIPv6 = Int32(address.pointee.sa_family) == AF_INET6
+        let count = isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size
+        if isLinkLocal(addressBytes(UnsafeRawBufferPointer(start: address, count: count))) { continue }
+        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        let size = socklen_t(text.count)
+        guard getnameinfo(address, socklen_t(count), &text, size, nil, 0, NI_NUMERICHOST) == 0 else {
+            continue
+        }
+        let host = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        if entry.ifa_flags & UInt32(IFF_LOOPBACK) != 0 {
+            ofLoopback.append(host)
+        } else {
+            found.append(host)
+        }
+    }
+    return found + ofLoopback
 }

@@ -254,6 +254,22 @@ import Testing
         #expect(ended.status == 1 && ended.errors.contains("mounted read-only"), "\(ended.errors)")
     }
 
+    @Test func `the picture of the code goes, and what another program puts in its place stays`() throws {
+        let picture = place.root + "/code.png"
+        try receiving.restart(["--qr", picture])
+        #expect(exists(picture))
+        // Without a terminal there is no code to scan but this.
+        #expect(receiving.greeting.contains(" on your phone, or scan \(picture).\n"), "\(receiving.greeting)")
+        #expect(try receiving.end().status == 0)
+        #expect(!exists(picture))
+        try receiving.restart(["--qr", picture])
+        try place.shell("echo other >other && mv other code.png")
+        #expect(try receiving.end().status == 0)
+        #expect(exists(picture))
+        try receiving.restart()
+        #expect(receiving.greeting.contains(" on your phone.\n"), "\(receiving.greeting)")
+    }
+
     @Test func `wrong words and places are refused`() throws {
         try place.shell("ln -s /tmp D/albums/Link; touch D/albums/file")
         for (words, status, why) in [
@@ -262,6 +278,10 @@ import Testing
             (["receive", place.mountPoint, "--album", "A", "--idle", "x"], 2, "not a time"),
             (["receive", place.mountPoint, "--album", "A", "--listen", "::1:99999"], 1, "address"),
             (["receive", place.mountPoint, "--album", "A", "--listen", "127.0.0.1:x"], 2, "not an address"),
+            (["receive", place.mountPoint, "--album", "A", "--listen", "0.0.0.0"], 1, "127.0.0.1"),
+            (["receive", place.mountPoint, "--album", "A", "--listen", "[::]:0"], 1, "a link needs one"),
+            (["receive", place.mountPoint, "--album", "A", "--listen", "fe80::1%lo"], 1, "link-local"),
+            (["receive", place.mountPoint, "--album", "A", "--listen", "localhost:0"], 1, "not an address"),
             (["receive", place.mountPoint, "--album", "Link"], 1, "a file or a link has this name"),
             (["receive", place.mountPoint, "--album", "file/A"], 1, "a file or a link has this name"),
             (["receive", place.root, "--album", "A"], 1, "no space is mounted here"),

@@ -50,7 +50,7 @@ final class ReceivingPlace {
     }
 
     /// Waits for another code.
-    func readCode() throws { try readCode(in: try #require(receiver.output?.next(upTo: "or scan:"))) }
+    func readCode() throws { try readCode(in: try #require(receiver.output?.next(upTo: "on your phone"))) }
 
     private func readCode(in text: String) throws {
         let link = try #require(text.split(separator: " ").first { $0.hasPrefix("https://") })
