@@ -59,13 +59,17 @@ let pageScript = #"""
     const pause = (seconds) => new Promise((resolve) => { wake.push(resolve); setTimeout(resolve, seconds * 1000); });
     const wakeUp = () => { wake.splice(0).forEach((resolve) => resolve()); };
 
+    // What the browser keeps over a reload, if it keeps anything.
+    const stored = (key) => { try { return localStorage.getItem(key); } catch {} };
+    const store = (key, value) => {
+      try { value ? localStorage.setItem(key, value) : localStorage.removeItem(key); } catch {}
+    };
     // The device's own number: the same file of the same device goes on after a reload.
     const device = () => {
-      let number = null;
-      try { number = localStorage.getItem("device"); } catch {}
+      let number = stored("device");
       if (!/^[0-9a-f]{32}$/.test(number || "")) {
         number = hex(crypto.getRandomValues(new Uint8Array(16)).buffer);
-        try { localStorage.setItem("device", number); } catch {}
+        store("device", number);
       }
       return number;
     };
@@ -208,9 +212,7 @@ let pageScript = #"""
       if (!isBusy()) wakeLock?.release();
     };
     // For the next load of the page: whether it should be told to choose again.
-    const remember = () => {
-      try { localStorage.setItem("left", isBusy() || files.some(hasFailed) ? 1 : ""); } catch {}
-    };
+    const remember = () => store("left", isBusy() || files.some(hasFailed) ? "1" : "");
     const settle = () => {
       remember();
       show();
@@ -238,10 +240,12 @@ let pageScript = #"""
       const answer = await request("HEAD", path);
       if (answer.status === 404) throw new Error("gone");
       const there = Number(answer.getResponseHeader("Upload-Offset")) || 0;
+      // Pieces that were compared, also by an earlier page.
+      item.kept ||= Number(stored(path)) || 0;
       // Nothing is left under its working name: the answer to the last piece may have been lost.
       if (!there && item.kept && (await askKnown([item]))[0]) return "done";
-      // Only whole pieces were compared: up to `kept`, or to a multiple of the largest if another page sent them. Of a
-      // file that has all its bytes and no name yet the last piece goes again.
+      // If the browser keeps nothing: pieces end at multiples of the largest. Of a file that has all its bytes and no
+      // name yet the last piece goes again.
       let offset = Math.min(there, Math.max(0, file.size - 1));
       offset = item.kept && item.kept <= there ? item.kept : offset - offset % pieceBytesMax;
       item.sent = offset;
@@ -258,12 +262,16 @@ let pageScript = #"""
           item.state = "sending";
           item.sent = start + sent;
         });
-        if (status === 200 || status === 201) return "done";
+        if (status === 200 || status === 201) {
+          store(path);
+          return "done";
+        }
         if (status === 507) return "noRoom";
         if (status === 404) throw new Error("gone");
         if (status === 500) throw new Error("refused");
         if (status !== 204) throw new Error("again");
         item.kept = offset = end;
+        store(path, end);
         item.tries = 0;
         // An interruption costs a piece, so one takes a few seconds.
         const seconds = (Date.now() - began) / 1000;
@@ -367,7 +375,7 @@ let pageScript = #"""
     });
     addEventListener("online", wakeUp);
     addEventListener("beforeunload", (event) => { if (isBusy()) event.preventDefault(); });
-    try { $("left").hidden = !localStorage.getItem("left"); } catch {}
+    $("left").hidden = !stored("left");
     for (const name in texts) $("language").append(new Option(texts[name].name, name));
     $("language").addEventListener("change", () => setLanguage($("language").value));
     setLanguage((navigator.languages || ["en"]).map((name) => name.slice(0, 2)).find((name) => texts[name]) || "en");

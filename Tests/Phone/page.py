@@ -135,34 +135,52 @@ def locations(trial):
         trial.say("location of " + name, ("It has no location" in row) == expected, row)
 
 
+NOTE_PIECES = """
+    window.puts = [];
+    const setHeader = XMLHttpRequest.prototype.setRequestHeader;
+    XMLHttpRequest.prototype.setRequestHeader = function (name, value) {
+      if (name === "Content-Range") puts.push(value);
+      setHeader.call(this, name, value);
+    };
+    window.large = () => files.find((item) => item.file.name === "large.jpg") || {};
+    void 0"""
+
+
 def slow(trial):
     """A network of 200 kB/s that is cut: pieces get smaller, and what was compared is not sent again."""
     browser = trial.browser
-    path = trial.files(("large.jpg", JPEG + PLACED + os.urandom(4 * MIB)))
-    browser.evaluate("window.puts = []; window.firstOpen = XMLHttpRequest.prototype.setRequestHeader;"
-                     "XMLHttpRequest.prototype.setRequestHeader = function (name, value) {"
-                     "if (name === 'Content-Range') puts.push(value); firstOpen.call(this, name, value); };"
-                     "pieceBytes = 2 << 20; idleSeconds = 6; void 0")
+    path = trial.files(("large.jpg", JPEG + PLACED + os.urandom(6 * MIB)))
+    # A piece takes longer than `idleSeconds`, and never is without progress for so long.
+    browser.evaluate(NOTE_PIECES + "; pieceBytes = 2 << 20; idleSeconds = 6; void 0")
     trial.proxy.rate = 200_000
     trial.choose(path)
-    # Longer than `idleSeconds` altogether, and never without progress for so long.
-    browser.evaluate("window.large = () => files.find((item) => item.file.name === 'large.jpg') || {}; void 0")
     browser.wait("large().kept && !drawing", 120)
     row = [row for row in trial.rows() if "large.jpg" in row][0]
     trial.say("the row of a file that is sent says how much", "%" in row, row)
-    before = browser.evaluate("[pieceBytes, puts.length]")
-    sent = browser.evaluate("large().kept")
-    browser.wait("large().sent > %d" % sent, 60)
+    before, kept, piece = browser.evaluate("[puts.length, large().kept, pieceBytes]")
+    browser.wait("large().sent > large().kept", 60)
     trial.proxy.cut(1)
-    browser.wait("puts.length > %d && large().tries" % before[1], 60)
+    browser.wait("puts.length > %d && large().kept > %d" % (before, kept), 120)
+    ranges = pieces(browser)
+    trial.say("after a cut it goes on right after the last piece that was compared", ranges[before][0] == kept, ranges)
+    trial.say("and with a smaller piece", ranges[before][1] - ranges[before][0] < piece, ranges)
+    browser.wait("large().sent > large().kept", 60)
+    trial.reload()
+    browser.evaluate(NOTE_PIECES)
+    trial.choose(path)
+    browser.wait("puts.length", 120)
+    kept = ranges[-1][0]
+    trial.say("and so it does after a reload", pieces(browser)[0][0] == kept, [ranges, pieces(browser)])
     trial.proxy.rate = None
     trial.wait_for_end()
-    puts = browser.evaluate("puts")
-    begins = [int(put.split()[1].split("-")[0]) for put in puts]
-    lengths = [int(put.split()[1].split("/")[0].split("-")[1]) + 1 - begin for put, begin in zip(puts, begins)]
-    trial.say("after a cut it goes on at the last piece that was compared", all(begin >= sent for begin in begins[before[1]:]), puts)
-    trial.say("and with smaller pieces", min(lengths) < before[0], puts)
     trial.say("every byte is there", trial.same(path[0]))
+    trial.say("and nothing of it is remembered", browser.evaluate("Object.keys(localStorage).join()") == "device")
+
+
+def pieces(browser):
+    """The pieces of `puts`: where they begin and end."""
+    ranges = [put.split()[1].split("/")[0].split("-") for put in browser.evaluate("puts")]
+    return [(int(first), int(last) + 1) for first, last in ranges]
 
 
 def appearance(trial):
