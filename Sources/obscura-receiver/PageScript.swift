@@ -5,7 +5,7 @@ let pageScript = #"""
     // Powers of two, so that no piece crosses a multiple of the largest.
     const pieceBytesMin = 256 << 10, pieceBytesMax = 8 << 20, parallel = 3;
     let pieceBytes = 1 << 20, idleSeconds = 60;
-    let language = "en", queue = [], active = 0, sentBytes = 0, rates = [], spoken = {}, drawing = 0;
+    let language = "en", queue = [], active = 0, arrivedBytes = 0, rates = [], spoken = {}, drawing = 0;
     let wakeLock = null, isAsking = false, skipped = [], wake = [], videos = new Set();
     const t = (key, ...values) =>
       texts[language][key].replace(/\$(\d)/g, (_, number) => values[number - 1]);
@@ -167,10 +167,10 @@ let pageScript = #"""
       $("progress").hidden = !ours.length;
       $("bar").value = total ? Math.round(1000 * sent / total) : 1000;
       const now = Date.now();
-      rates = files.some(isSending) ? [...rates, [now, sentBytes]].filter(([time]) => now - time < 10000) : [];
+      // Of whole pieces: what a browser calls sent may still be in its machine.
+      rates = files.some(isSending) ? [...rates, [now, arrivedBytes]].filter(([time]) => now - time < 30000) : [];
       const [time, bytes] = rates[0] || [now];
-      // Browsers count what they have buffered: the first seconds say nothing.
-      const rate = now - time >= 3000 ? (sentBytes - bytes) * 1000 / (now - time) : 0;
+      const rate = now - time >= 3000 ? (arrivedBytes - bytes) * 1000 / (now - time) : 0;
       let words = t("progress", done.length, ours.length, format(sent), format(total));
       const isAway = waiting.some((item) => item.state === "away");
       const isLooking = waiting.some((item) => item.state === "looking");
@@ -178,7 +178,7 @@ let pageScript = #"""
       else if (isAway) words += " · " + t("away");
       else if (waiting.some((item) => item.state === "retrying")) words += " · " + t("retrying");
       else if (rate > 0) {
-        const seconds = Math.ceil((total - sent) / rate);
+        const seconds = Math.ceil(Math.max(1, total - sent) / rate);
         words += " · " + format(rate) + "/s";
         const left = seconds < 120 ? t("seconds", seconds) : t("minutes", Math.ceil(seconds / 60));
         // What is there already is not sent, so the total is not known before.
@@ -255,13 +255,11 @@ let pageScript = #"""
         const digest = btoa(String.fromCharCode(...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))));
         const headers = {"Content-Type": "application/octet-stream", "Content-Digest": "sha-256=:" + digest + ":"};
         if (file.size) headers["Content-Range"] = "bytes " + start + "-" + (end - 1) + "/" + file.size;
-        let before = 0;
         const {status} = await request("PUT", path, bytes, headers, (sent) => {
-          sentBytes += sent - before;
-          before = sent;
           item.state = "sending";
           item.sent = start + sent;
         });
+        if (status < 300) arrivedBytes += end - start;
         if (status === 200 || status === 201) {
           store(path);
           return "done";

@@ -101,7 +101,7 @@ struct ListeningAddress: Equatable {
 
     /// Why no phone could open a page here by a link; nil if one can.
     private var reasonAgainst: String? {
-        guard let list = resolve() else { return "not an address" }
+        guard let list = resolve() else { return "not an address in numbers" }
         defer { freeaddrinfo(list) }
         let raw = UnsafeRawBufferPointer(start: list.pointee.ai_addr, count: Int(list.pointee.ai_addrlen))
         let bytes = addressBytes(raw)
