@@ -36,7 +36,7 @@ let pageLanguages = #"""
     away: "no answer from the computer: look at its screen; this goes on by itself",
     refused: "the computer could not store it: its screen says why",
     lostHeic: "It is a JPEG although its name says HEIC: the phone has converted it.",
-    lostPlace: "It has no location: the phone may have removed it.",
+    lostPlace: "No location: the phone may have removed it.",
     lostLive: "A Live Photo without its video.",
     lostVideo: "The video seems to have been encoded again.",
     doneCount: "Arrived: $1",

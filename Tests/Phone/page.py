@@ -132,7 +132,7 @@ def locations(trial):
         trial.choose(trial.files((name, content)))
         trial.wait_for_end()
         row = [row for row in trial.rows() if name in row][0]
-        trial.say("location of " + name, ("It has no location" in row) == expected, row)
+        trial.say("location of " + name, ("No location:" in row) == expected, row)
 
 
 NOTE_PIECES = """
