@@ -44,7 +44,7 @@ let pageMediaScript = #"""
         const latitude = first[0x8825] && directory(view, base, first[0x8825].value, little)[2];
         // Android overwrites a location with zeros: denominators, too.
         const start = base + latitude?.value;
-        info.place ||= !!latitude && bytes.subarray(start, start + 24).some((byte) => byte);
+        info.place = info.place || !!latitude && bytes.subarray(start, start + 24).some((byte) => byte);
         const apple = find(bytes, "Apple iOS\0\0\x01", base);
         if (apple >= 0) info.live = !!directory(view, apple, 14, text(view, apple + 12, 2) === "II")[0x11];
         break;

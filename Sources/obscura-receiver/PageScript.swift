@@ -196,7 +196,8 @@ let pageScript = #"""
 
     // A change is drawn a little later, with others.
     const show = () => {
-      drawing ||= setTimeout(() => { drawing = 0; showFiles(); showSummary(); showProgress(); }, 200);
+      if (drawing) return;
+      drawing = setTimeout(() => { drawing = 0; showFiles(); showSummary(); showProgress(); }, 200);
     };
 
     // The screen stays on while there is something to send: a phone that sleeps stops sending.
@@ -241,7 +242,7 @@ let pageScript = #"""
       if (answer.status === 404) throw new Error("gone");
       const there = Number(answer.getResponseHeader("Upload-Offset")) || 0;
       // Pieces that were compared, also by an earlier page.
-      item.kept ||= Number(stored(path)) || 0;
+      item.kept = item.kept || Number(stored(path)) || 0;
       // Nothing is left under its working name: the answer to the last piece may have been lost.
       if (!there && item.kept && (await askKnown([item]))[0]) return "done";
       // If the browser keeps nothing: pieces end at multiples of the largest. Of a file that has all its bytes and no
@@ -297,11 +298,13 @@ let pageScript = #"""
         }
       }
     };
+    // A video that did not come belongs to no Live Photo.
+    const withdraw = ({file: {name}}) => { if (isVideo(name)) videos.delete(stem(name)); };
     const work = async () => {
       active++;
       for (let item; (item = queue.shift());) {
         item.state = await send(item);
-        if (hasFailed(item) && isVideo(item.file.name)) videos.delete(stem(item.file.name));
+        if (hasFailed(item)) withdraw(item);
         show();
       }
       active--;
@@ -332,7 +335,10 @@ let pageScript = #"""
           try {
             item.sample = await sample(item.file);
             item.losses = await losses(item.file);
-          } catch { item.state = "failed"; }
+          } catch {
+            item.state = "failed";
+            withdraw(item);
+          }
         }
         const ready = batch.filter((item) => item.state !== "failed");
         let known = [];
