@@ -106,8 +106,8 @@ public struct Importer {
         if !asNew {
             let known = try library.search.equalPhotos(to: source, print, except: 0) { _ in isCancelled() }
             if let first = known.photos.first { return .duplicate(first.ino) }
-            if let photo = try versions?.photo(withVersion: source, unless: isCancelled) {
-                return .earlier(photo)
+            if let edited = try versions?.photo(withVersion: source, facts, unless: isCancelled) {
+                return .earlier(edited)
             }
         }
         let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)

@@ -1,6 +1,7 @@
 import CatalogueRows
 public import FileRequests
 import FileTree
+import LinuxIO
 public import PhotoImaging
 public import PhotoLibrary
 import PhotoRules
@@ -21,11 +22,14 @@ public final class VersionIndex {
 
     public init(_ library: Library) { self.library = library }
 
-    /// The photo in moments with a version that has exactly these bytes; nil if there is none.
+    /// The photo in moments with a version that has exactly these bytes; nil if there is none. A photo that was taken
+    /// at another time is no edit of them: somebody wrote it over them.
     ///
-    /// - Parameter isCancelled: called repeatedly; once it returns true, versions not compared yet count as different.
+    /// - Parameters:
+    ///   - facts: of these bytes.
+    ///   - isCancelled: called repeatedly; once it returns true, versions not compared yet count as different.
     public func photo(
-        withVersion source: some ByteSource, unless isCancelled: () -> Bool = { false }
+        withVersion source: some ByteSource, _ facts: MediaFacts, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> UInt64? {
         for version in try read()[source.byteCount] ?? [] {
             guard try library.holds(version.ino, source, unless: isCancelled) else { continue }
@@ -33,9 +37,22 @@ public final class VersionIndex {
                 guard let photo = try tree.existing(version.photo), photo.isPhoto else { return false }
                 return try tree.moment(of: photo) != nil
             }
-            if isInMoments { return version.photo }
+            guard isInMoments else { continue }
+            let present = try library.session.withState(of: version.photo) { file throws(FileError) in
+                readFacts(FileSource(file))
+            }
+            guard let own = Self.date(facts), let other = present.flatMap(Self.date), own != other else {
+                return version.photo
+            }
         }
         return nil
+    }
+
+    /// When a photo was taken, by its bytes; nil if they say no more than when a program wrote them.
+    private static func date(_ facts: MediaFacts) -> CivilTime? {
+        let found = captureDate(
+            facts, fileName: [], modified: 0, now: Timestamp.now().seconds, localOffset: localOffset)
+        return found.source == .mtime || found.source == .dateTime ? nil : found.time
     }
 
     private func read() throws(FileError) -> [UInt64: [Version]] {

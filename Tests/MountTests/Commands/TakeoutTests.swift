@@ -119,7 +119,11 @@ private struct Export {
         }
         _ = try add()
         try place.mount()
-        let edits = [2, 4, 5].map { Photo(taken: "2020:05:02 10:00:00", seed: 90 + $0).bytes }
+        // As programs do, they leave the dates that there are.
+        let edits = [
+            Photo(taken: "2020:05:02 10:00:00", seed: 92), Photo(taken: "2020:05:02 21:49:58", seed: 94),
+            Photo(taken: "2011:01:01 00:10:00", seed: 95),
+        ].map(\.bytes)
         for (name, bytes) in zip(["a", "b", "c"], edits) {
             try Data(bytes).write(to: URL(fileURLWithPath: place.moments + "/2020-05-02/\(name).jpg"))
         }
@@ -138,6 +142,22 @@ private struct Export {
         for (name, bytes) in zip(["a", "b", "c"], edits) {
             #expect(try place.bytes(place.moments + "/2020-05-02/\(name).jpg") == bytes)
         }
+        try place.unmount()
+    }
+
+    /// The bytes that another photo was written over are no earlier bytes of that one.
+    @Test func `a photo that another was written over is imported again`() throws {
+        let place = try Place()
+        let one = try place.source("1/I.JPG", Photo(taken: "2020:01:01 10:00:00", seed: 2).bytes)
+        let two = try place.source("2/I.JPG", Photo(taken: "2020:02:01 10:00:00", seed: 3).bytes)
+        try place.mount()
+        try place.shell("mkdir D/albums/A; cp '\(one)' D/albums/A/; cp '\(two)' D/albums/A/")
+        #expect(try place.shown() == ["2020-02-01/I.JPG"])
+        try place.unmount()
+        let json = try jsonObject(place.command("import", "V", "source", "--json").output)
+        #expect(json["photos"] as? Int == 1 && json["duplicates"] as? Int == 1)
+        try place.mount()
+        #expect(try place.shown() == ["2020-01-01/I.JPG", "2020-02-01/I.JPG"])
         try place.unmount()
     }
 
