@@ -96,10 +96,12 @@ final class TakeoutRun: ImportTask {
             report.others.append(path)
             return pass(item)
         }
-        let name = Name(item.metadata.flatMap { uncutName(item.name, title: $0.title) } ?? item.name)
+        let name =
+            item.metadata.flatMap { uncutName(item.name, title: $0.title) }.map { Name($0) }
+            ?? item.file.name
         let arrival = TakeoutArrival(
-            name: item.metadata == nil ? item.file.name : name, source: source,
-            sidecars: sidecars(of: item, facts, source), description: item.metadata?.description ?? "")
+            name: name, source: source, sidecars: sidecars(of: item, named: name, facts, source),
+            description: item.metadata?.description ?? "")
         let appraisal = try library.importer.classifyImport(
             source, named: arrival.name, modified: source.modified, sidecar: arrival.dates,
             versions: versions, unless: { wasInterrupted })
@@ -145,16 +147,21 @@ final class TakeoutRun: ImportTask {
 
     // MARK: Sidecars
 
-    /// Those of the export; without an XMP file among them one is written if the export knows more than the photo.
+    /// Those of the export; without an XMP file among them one is written if the export knows more than the photo. They
+    /// are called after the photo, which may get a longer name than the export's.
     private func sidecars(
-        of item: TakeoutItem, _ facts: MediaFacts, _ source: TakeoutSource
+        of item: TakeoutItem, named photo: Name, _ facts: MediaFacts, _ source: TakeoutSource
     ) -> [TakeoutArrival.Beside] {
         var result = item.sidecars.compactMap { file in
-            open(file).map { TakeoutArrival.Beside(name: file.name, source: $0, isWritten: false) }
+            open(file).map { source in
+                let name = Name(
+                    companionName(file.name.bytes, of: item.file.name.bytes, for: photo.bytes))
+                return TakeoutArrival.Beside(name: name, source: source, isWritten: false)
+            }
         }
         guard !result.contains(where: { ImportRules.isSidecar($0.name) }),
             let metadata = item.metadata ?? item.original,
-            let name = ImportRules.sidecars(of: item.file.name).first
+            let name = ImportRules.sidecars(of: photo).first
         else { return result }
         let dated = date(metadata, facts, item, source)
         let text = sidecarText(

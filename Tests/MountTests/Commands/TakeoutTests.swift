@@ -145,6 +145,27 @@ private struct Export {
         try place.unmount()
     }
 
+    @Test func `a sidecar is called after a photo whose name was cut`() throws {
+        let place = try Place()
+        var export = Export()
+        let stem = "Screenshot_of_a_really_long_name_for_a_picture_"
+        export.photo("Photos from 2020/\(stem).jpg", Photo(taken: nil, seed: 2).bytes)
+        export.json("Photos from 2020/\(stem.dropLast()).json", title: stem + "2020.jpg")
+        try export.write(place)
+        for photos in [1, 0] {
+            let json = try jsonObject(place.command("import", "V", "source", "--takeout", "--json").output)
+            #expect(json["photos"] as? Int == photos && json["sidecars_written"] as? Int == photos)
+        }
+        try place.mount()
+        let names = ["2020-05-02/\(stem)2020.jpg", "2020-05-02/\(stem)2020.jpg.xmp"]
+        #expect(try place.shown() == names)
+        // It dates the photo when that is saved, too.
+        let path = place.moments + "/" + names[0]
+        try Data(Photo(taken: "2011:01:01 00:10:00", seed: 3).bytes).write(to: URL(fileURLWithPath: path))
+        #expect(try place.shown() == names)
+        try place.unmount()
+    }
+
     /// The bytes that another photo was written over are no earlier bytes of that one.
     @Test func `a photo that another was written over is imported again`() throws {
         let place = try Place()
