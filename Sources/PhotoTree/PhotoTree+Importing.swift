@@ -38,8 +38,10 @@ extension PhotoTree {
         let now = Timestamp.now()
         let directory = try album.map { ino throws(FileError) in try self.directory(ino) }
         if let directory, directory.area != .album || directory.row.nlink == 0 { throw .noEntry }
+        // An export tells where its photos were.
+        let isOfExport = album == nil && !isNameGivenInMoments
         var row = row
-        if row.day == day { row = try datedByStill(row) } else { row.pin(to: day) }
+        if row.day != day { row.pin(to: day) } else if !isOfExport { row = try datedByStill(row) }
         let dayDirectory = try dayDirectory(row.day, now: now)
         let inode = try adopt(photo, in: directory ?? dayDirectory, space, now: now)
         row.ino = inode.ino
@@ -49,8 +51,10 @@ extension PhotoTree {
             setNameGivenInMoments(inode, isGiven: isNameGivenInMoments)
             let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
             if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
-            try numberWithPartner(inode, named: photo.name, now: now)
-            try dateVideos(ofStill: inode, now: now)
+            if !isOfExport {
+                try numberWithPartner(inode, named: photo.name, now: now)
+                try dateVideos(ofStill: inode, now: now)
+            }
             return (inode.ino, first)
         } catch {
             orphanIfNameless(inode, now: now)

@@ -59,6 +59,17 @@ import Testing
         #expect(try other.bytes(other.albums + "/T/.versions/a.jpg/original") == one)
     }
 
+    @Test func `a raw file and its picture come back under the names that they had`() throws {
+        let place = try exported { place in
+            try place.put("albums/c.cr2", raw("2024-05-01"))
+            try place.put("albums/c.jpg", jpeg("2024-05-01"))
+            try place.shell("mv D/moments/2024-05-01/c.jpg 'D/moments/2024-05-01/c (2).jpg'")
+        }
+        let (other, _) = try imported(place)
+        #expect(
+            try other.shown() == ["2016-06-06/a.jpg", "2024-05-01/c (2).jpg", "2024-05-01/c.cr2"])
+    }
+
     @Test func `photos that were added to an export are imported too`() throws {
         let place = try exported()
         try place.put("../out/new.jpg", three)
