@@ -15,7 +15,7 @@ extension PhotoTree {
     ) throws(FileError) -> UInt64 {
         let now = Timestamp.now()
         let old = try inode(ino)
-        // What it was must be kept.
+        // Without a version the bytes of the original would be lost.
         guard versions != .off, old.isPhoto, old.row.size > 0, old.state?.isSaved ?? true,
             let own = try moment(of: old)
         else { throw .noEntry }

@@ -59,7 +59,7 @@ let pageScript = #"""
     const pause = (seconds) => new Promise((resolve) => { wake.push(resolve); setTimeout(resolve, seconds * 1000); });
     const wakeUp = () => { wake.splice(0).forEach((resolve) => resolve()); };
 
-    // What the browser keeps over a reload, if it keeps anything.
+    // Values of localStorage, which outlive a reload. Some browsers refuse it.
     const stored = (key) => { try { return localStorage.getItem(key); } catch {} };
     const store = (key, value) => {
       try { value ? localStorage.setItem(key, value) : localStorage.removeItem(key); } catch {}
@@ -181,7 +181,7 @@ let pageScript = #"""
         const seconds = Math.ceil(Math.max(1, total - sent) / rate);
         words += " · " + format(rate) + "/s";
         const left = seconds < 120 ? t("seconds", seconds) : t("minutes", Math.ceil(seconds / 60));
-        // What is there already is not sent, so the total is not known before.
+        // Files that the computer has are not sent, so the total is known only when all are looked at.
         if (!isLooking) words += " · " + left;
       } else if (isLooking) words += " · " + t("looking");
       if ($("status").textContent !== words) $("status").textContent = words;

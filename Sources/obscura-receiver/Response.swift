@@ -83,7 +83,7 @@ struct Response {
                 ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
                 ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
             ]
-        // What follows may be the rest of a request that was not understood (RFC 9112, 6.3).
+        // The next bytes may still belong to this request, whose end is not known (RFC 9112, 6.3).
         if answer.status == HTTPStatus.invalid { headers.append(("Connection", "close")) }
         if let contentType { headers.append(("Content-Type", contentType)) }
         if let offset = answer.offset { headers.append(("Upload-Offset", "\(offset)")) }

@@ -43,8 +43,8 @@ struct TakeoutPlan {
         joinElsewhere()
         joinRows()
         unmatched += listing.hidden
-        // Those that the export says most about come first: of two equal photos the first gives the date. Edited photos
-        // come after all originals.
+        // Photos with metadata come first: of two equal photos the first gives the date. Edited photos come after all
+        // originals.
         let (edited, others) = (items.filter { $0.edits != nil }, items.filter { $0.edits == nil })
         items = others.filter { $0.metadata != nil } + others.filter { $0.metadata == nil } + edited
     }
@@ -99,16 +99,16 @@ struct TakeoutPlan {
             if let found = index.match(file, among: sorted) {
                 item.metadata = sidecars[found.index].metadata
                 if found.match == .edited, EditedName.isVersion(item.name) {
-                    originals.note(edited: item, of: "\(found.index)")
+                    originals.note(edited: item, of: .sidecar(found.index))
                 } else if found.match != .edited {
-                    originals.note(item, as: "\(found.index)")
+                    originals.note(item, as: .sidecar(found.index))
                 }
                 used.insert(found.index)
             } else {
                 item.metadata = details.value(item.name, for: file, among: sorted)
             }
             if let stem = EditedName.appleOriginal(item.name), let original = stems[stem] {
-                originals.note(edited: item, of: stem)
+                originals.note(edited: item, of: .stem(stem))
                 item.original = details.value("\(original.name)", for: original, among: sorted)
             }
             if folder.name == "Recently Deleted" {
@@ -119,10 +119,10 @@ struct TakeoutPlan {
             if EditedName.isVersion(item.name),
                 let original = EditedName.original(item.name, where: sorted.names.contains)
             {
-                originals.note(edited: item, of: original)
+                originals.note(edited: item, of: .name(original))
             }
-            originals.note(item, as: item.name)
-            originals.note(item, as: MediaName.split(item.name).stem)
+            originals.note(item, as: .name(item.name))
+            originals.note(item, as: .stem(MediaName.split(item.name).stem))
             items.append(item)
         }
         for (edited, original) in originals.pairs { items[edited].edits = original }
@@ -230,16 +230,24 @@ struct TakeoutPlan {
     }
 }
 
-/// Edited photos and their originals in a folder. They have a key in common: the number of Google's sidecar, or the
-/// original's name, or its stem.
+/// Edited photos and their originals in a folder.
 private struct EditedPhotos {
+    /// What an edited photo and its original have in common.
+    enum Link: Hashable {
+        /// The number of Google's sidecar.
+        case sidecar(Int)
+        /// The original's name, or that without its extension.
+        case name(String)
+        case stem(String)
+    }
+
     private struct Key: Hashable {
-        var name: String
+        var link: Link
         /// A still is no version of a video.
         var isVideo: Bool
 
-        init(_ name: String, of item: TakeoutItem) {
-            self.name = name
+        init(_ link: Link, of item: TakeoutItem) {
+            self.link = link
             isVideo = MediaName.isVideo(MediaName.split(item.name).suffix)
         }
     }
@@ -247,12 +255,12 @@ private struct EditedPhotos {
     private var originals: [Key: [TakeoutItem]] = [:]
     private var edited: [(item: TakeoutItem, key: Key)] = []
 
-    mutating func note(_ item: TakeoutItem, as name: String) {
-        originals[Key(name, of: item), default: []].append(item)
+    mutating func note(_ item: TakeoutItem, as link: Link) {
+        originals[Key(link, of: item), default: []].append(item)
     }
 
-    mutating func note(edited item: TakeoutItem, of name: String) {
-        edited.append((item, Key(name, of: item)))
+    mutating func note(edited item: TakeoutItem, of link: Link) {
+        edited.append((item, Key(link, of: item)))
     }
 
     /// The numbers of edited items, and of their originals: each original has one.

@@ -108,6 +108,7 @@ final class TakeoutRun: ImportTask {
         if wasInterrupted { return }
         if let failure = source.failure { return fail(item, failure) }
         var photo: Photo?
+        var isEdited = false
         switch appraisal {
         case .notPhoto:
             report.others.append(path)
@@ -118,6 +119,7 @@ final class TakeoutRun: ImportTask {
             try complete(ino, arrival)
             photo = .stored(ino)
         case .earlier(let ino):
+            isEdited = true
             report.duplicates += 1
             pass(item)
             photo = .stored(ino)
@@ -129,11 +131,7 @@ final class TakeoutRun: ImportTask {
             }
         }
         guard let photo else { return }
-        if case .earlier = appraisal {
-            photos[item.number] = (photo, true)
-        } else {
-            photos[item.number] = (photo, false)
-        }
+        photos[item.number] = (photo, isEdited)
         if item.metadata != nil || item.original != nil {
             described.insert(photo)
         } else if !described.contains(photo) {
@@ -147,8 +145,8 @@ final class TakeoutRun: ImportTask {
 
     // MARK: Sidecars
 
-    /// Those of the export; without an XMP file among them one is written if the export knows more than the photo. They
-    /// are called after the photo, which may get a longer name than the export's.
+    /// A photo's sidecars in the export. Without an XMP file among them one is written if the export knows more than
+    /// the photo. They are named after the photo, which may get a longer name than the export's.
     private func sidecars(
         of item: TakeoutItem, named photo: Name, _ facts: MediaFacts, _ source: TakeoutSource
     ) -> [TakeoutArrival.Beside] {

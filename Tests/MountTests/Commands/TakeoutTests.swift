@@ -145,6 +145,24 @@ private struct Export {
         try place.unmount()
     }
 
+    @Test func `a photo whose name is a number is no original of others`() throws {
+        let place = try Place()
+        var export = Export()
+        for (name, seed) in [("0.jpg", 2), ("1.jpg", 3), ("2.jpg", 4), ("b.jpg", 5)] {
+            export.photo("Photos from 2020/" + name, Photo(taken: nil, seed: UInt8(seed)).bytes)
+            export.json("Photos from 2020/\(name).json", title: name)
+        }
+        export.photo("Photos from 2020/3.jpg", Photo(taken: nil, seed: 6).bytes)
+        export.photo("Photos from 2020/b-edited.jpg", Photo(taken: nil, seed: 7).bytes)
+        try export.write(place)
+        #expect(try place.command("import", "V", "source", "--takeout").status == 0)
+        try place.mount()
+        #expect(try place.bytes(place.moments + "/2020-05-02/b.jpg") == Photo(taken: nil, seed: 7).bytes)
+        let three = try #require(try place.shown().first { $0.hasSuffix("/3.jpg") })
+        #expect(try place.bytes(place.moments + "/" + three) == Photo(taken: nil, seed: 6).bytes)
+        try place.unmount()
+    }
+
     @Test func `a sidecar is called after a photo whose name was cut`() throws {
         let place = try Place()
         var export = Export()
