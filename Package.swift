@@ -243,7 +243,7 @@ let package = Package(
                 "FileRequests", "PhotoImaging",
                 "VaultFormat", "LinuxIO", "TestSupport",
             ]),
-        tests("LinuxIOTests", uses: ["LinuxIO"]),
+        tests("LinuxIOTests", uses: ["LinuxIO", "TestSupport"]),
         tests("ReceiveProtocolTests", uses: ["ReceiveProtocol", "TestSupport"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),

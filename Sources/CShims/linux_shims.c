@@ -5,6 +5,7 @@
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -27,8 +28,15 @@ int obscura_rename(int directory, const char *from, const char *to, int isExchan
     return renameat2(directory, from, directory, to, isExchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
 }
 
-int obscura_write_soon(int descriptor) {
-    return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+int obscura_write_soon(int descriptor, long long offset, long long length) {
+    return sync_file_range(descriptor, offset, length, SYNC_FILE_RANGE_WRITE);
+}
+
+long long obscura_write_past_cache(int descriptor, const void *bytes, unsigned long count, long long offset) {
+    // RWF_DONTCACHE of linux/fs.h, newer than Debian 12's.
+    const int dontCache = 0x80;
+    const struct iovec part = {(void *)bytes, count};
+    return pwritev2(descriptor, &part, 1, offset, dontCache);
 }
 
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length) {

@@ -1,5 +1,6 @@
 internal import CFuse3
 internal import Glibc
+internal import LinuxIO
 internal import Synchronization
 
 /// The INIT exchange with the kernel: negotiates capabilities and notices when the mount becomes live.
@@ -156,16 +157,4 @@ private enum InitAnswer {
         let flags = answer.load(fromByteOffset: moreFlagsOffset, as: UInt32.self)
         answer.storeBytes(of: flags | flag, toByteOffset: moreFlagsOffset, as: UInt32.self)
     }
-}
-
-/// Whether uname(2) reports this release or a later one.
-private func isKernelAtLeast(_ major: Int, _ minor: Int) -> Bool {
-    var names = utsname()
-    guard uname(&names) == 0 else { return false }
-    let release = withUnsafeBytes(of: &names.release) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-    }
-    let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
-    guard numbers.count == 2 else { return false }
-    return (numbers[0], numbers[1]) >= (major, minor)
 }

@@ -101,9 +101,13 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     /// Asks the kernel to read these bytes into the page cache soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only
     /// advice: it does not wait, and never fails.
     func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
-    /// Asks the kernel to begin writing a file's dirty pages to the disk (sync_file_range(2), SYNC_FILE_RANGE_WRITE).
-    /// Only advice, as `readSoon`.
-    func writeSoon(_ descriptor: Int32)
+    /// Asks the kernel to begin writing dirty pages of these bytes to the disk (sync_file_range(2),
+    /// SYNC_FILE_RANGE_WRITE), up to the file's end if `length` is 0. Only advice, as `readSoon`.
+    func writeSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
+    /// Writes all of `bytes` to a file that is about to be synced: the kernel begins to write them to the disk at once.
+    /// Where it can, it drops their whole pages from the page cache as soon as they are there.
+    func writeBeforeSync(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64)
+        throws(Errno)
     /// Turns off the kernel's read-ahead for a file (posix_fadvise(2), POSIX_FADV_RANDOM). Only advice, as `readSoon`.
     func readNothingAhead(_ descriptor: Int32)
     /// Asks the kernel to drop these bytes from the page cache (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
@@ -116,7 +120,13 @@ public protocol FileSystemCalls: AnyObject, Sendable {
 
 extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
-    public func writeSoon(_ descriptor: Int32) {}
+    public func writeSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+    public func writeBeforeSync(
+        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
+    ) throws(Errno) {
+        try writeFully(descriptor, bytes, at: offset)
+        writeSoon(descriptor, offset: offset, length: UInt64(bytes.count))
+    }
     public func readNothingAhead(_ descriptor: Int32) {}
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
     public func cachedPages(_ descriptor: Int32) -> Int { 0 }

@@ -156,8 +156,45 @@ public final class LinuxCalls: FileSystemCalls {
         posix_fadvise(descriptor, 0, 0, Int32(POSIX_FADV_RANDOM))
     }
 
-    public func writeSoon(_ descriptor: Int32) {
-        _ = obscura_write_soon(descriptor)
+    public func writeBeforeSync(
+        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
+    ) throws(Errno) {
+        let end = offset + UInt64(bytes.count)
+        let firstPage = min((offset + Self.pageBytes - 1) / Self.pageBytes * Self.pageBytes, end)
+        let lastPage = max(end / Self.pageBytes * Self.pageBytes, firstPage)
+        // Pages of which this is a part stay in the cache: the kernel would have to read them for the next write.
+        let (before, pages) = (Int(firstPage - offset), Int(lastPage - firstPage))
+        guard Self.canDropPages, pages > 0 else {
+            try writeFully(descriptor, bytes, at: offset)
+            return writeSoon(descriptor, offset: offset, length: UInt64(bytes.count))
+        }
+        try writeFully(descriptor, UnsafeRawBufferPointer(rebasing: bytes[..<before]), at: offset)
+        var done = before
+        while done < before + pages {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done..<before + pages])
+            let place = offset + UInt64(done)
+            do throws(Errno) {
+                let count = try retryingInterrupts { () -> Int in
+                    Int(
+                        obscura_write_past_cache(descriptor, rest.baseAddress, UInt(rest.count), Int64(place))
+                    )
+                }
+                if count == 0 { throw .inputOutput }
+                done += count
+            } catch  where error == Errno(EOPNOTSUPP) {
+                try writeFully(descriptor, UnsafeRawBufferPointer(rebasing: bytes[done...]), at: place)
+                return writeSoon(descriptor, offset: offset, length: UInt64(bytes.count))
+            }
+        }
+        try writeFully(descriptor, UnsafeRawBufferPointer(rebasing: bytes[done...]), at: lastPage)
+    }
+
+    private static let pageBytes: UInt64 = 4096
+    /// Linux 6.14 and 6.15 can drop pages too, but may drop some that were changed again meanwhile.
+    private static let canDropPages = isKernelAtLeast(6, 16)
+
+    public func writeSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {
+        _ = obscura_write_soon(descriptor, Int64(offset), Int64(length))
     }
 
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {

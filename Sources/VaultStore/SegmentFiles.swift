@@ -106,6 +106,16 @@ private struct ReadStream {
     }
 }
 
+/// What a write consists of, as far as it matters for when it goes to the disk.
+enum WriteKind {
+    /// Begins with the head of a file, which is read soon, for its day and its thumbnail.
+    case head
+    /// Another part of a file.
+    case body
+    /// The catalogue, parts of which the next commit may write again, and everything else.
+    case other
+}
+
 /// The segments of one space, addressed by linear sector.
 ///
 /// Files are identified by keys: the segment's number in a vault of one space, else 0, because there is one file.
@@ -135,8 +145,6 @@ final class SegmentFiles: @unchecked Sendable {
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
     private let syncs = Mutex(SyncPace())
-    /// The least write that is worth a request to write to the disk soon.
-    private static let soonBytes = 64 << 10
     /// Files of the running sync.
     private var syncing: Set<Int> = []
     /// Whether the next sync includes the directory. Initially true: the process that created the files may have been
@@ -380,7 +388,10 @@ final class SegmentFiles: @unchecked Sendable {
         } catch { throw StoreError(error) }
     }
 
-    func write(_ sector: UInt64, _ bytes: UnsafeRawBufferPointer) throws(StoreError) {
+    /// Writes consecutive sectors of one segment.
+    func write(
+        _ sector: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind = .other
+    ) throws(StoreError) {
         let (number, offset) = try place(sector, bytes.count)
         let (segment, key) = (try segment(number, for: .writing), key(number))
         lock.withLock { _ = unsynced.insert(key) }
@@ -390,14 +401,17 @@ final class SegmentFiles: @unchecked Sendable {
         if layout.isShared && range.upperBound > leastBytes { try checkEnd(range, number, segment) }
         segment.willWrite(range, end: start(number) + segmentBytes)
         try willWrite()
+        let sync = syncs.withLock { $0.willWrite(bytes.count, at: MonotonicClock.milliseconds) }
         do throws(Errno) {
-            try calls.writeFully(segment.descriptor, bytes, at: offset)
+            switch (sync, kind) {
+            case (.expected, .body): try calls.writeBeforeSync(segment.descriptor, bytes, at: offset)
+            case (.expected, _), (.long, .head), (.long, .body):
+                try calls.writeFully(segment.descriptor, bytes, at: offset)
+                calls.writeSoon(segment.descriptor, offset: offset, length: UInt64(bytes.count))
+            case (.long, .other), (.none, _): try calls.writeFully(segment.descriptor, bytes, at: offset)
+            }
         } catch { throw refused(error, number) }
         segment.didWrite(range)
-        if bytes.count >= Self.soonBytes && syncs.withLock({ $0.isExpected(at: MonotonicClock.milliseconds) })
-        {
-            calls.writeSoon(segment.descriptor)
-        }
         cover?.didWrite()
     }
 
@@ -418,7 +432,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Syncs (fdatasync) everything written since the last successful sync.
     func sync() throws(StoreError) {
-        syncs.withLock { $0.note(at: MonotonicClock.milliseconds) }
+        syncs.withLock { $0.noteSync(at: MonotonicClock.milliseconds) }
         let (keys, isDirectoryNew, failedBefore) = lock.withLock { () -> ([Int], Bool, StoreError?) in
             defer {
                 (syncing, unsynced) = (unsynced, [])
@@ -430,7 +444,9 @@ final class SegmentFiles: @unchecked Sendable {
         var failure = failedBefore
         if keys.count > 1 {
             // The disk writes all of them while the first is waited for.
-            for file in lock.withLock({ keys.compactMap { open[$0] } }) { calls.writeSoon(file.descriptor) }
+            for file in lock.withLock({ keys.compactMap { open[$0] } }) {
+                calls.writeSoon(file.descriptor, offset: 0, length: 0)
+            }
         }
         for key in keys {
             do throws(StoreError) {

@@ -241,7 +241,9 @@ extension Space {
                     sealExtent(descriptor(role, content, run, index), plain, into: buffer.slice(end, length))
                     end += length
                 }
-                try files.write(run.sector(ofChunk: chunk), UnsafeRawBufferPointer(buffer.slice(0, end)))
+                try files.write(
+                    run.sector(ofChunk: chunk), UnsafeRawBufferPointer(buffer.slice(0, end)),
+                    run.offset == 0 && chunk == 0 ? .head : .body)
                 chunk = last
             }
         }

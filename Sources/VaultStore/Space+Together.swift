@@ -103,7 +103,7 @@ extension Space {
                     runs.append(run)
                     end += extent.count
                 }
-                try files.write(sector, UnsafeRawBufferPointer(buffer.slice(0, end)))
+                try files.write(sector, UnsafeRawBufferPointer(buffer.slice(0, end)), .head)
             }
         } catch {
             // The segment's bits are in memory, so loading cannot fail.

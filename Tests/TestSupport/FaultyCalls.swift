@@ -47,9 +47,9 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     /// Requests that bytes be written to the disk soon.
     public var soonCount: Int { soon.load(ordering: .relaxed) }
 
-    public func writeSoon(_ descriptor: Int32) {
+    public func writeSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {
         soon.wrappingAdd(1, ordering: .relaxed)
-        real.writeSoon(descriptor)
+        real.writeSoon(descriptor, offset: offset, length: length)
     }
 
     // MARK: Waiting

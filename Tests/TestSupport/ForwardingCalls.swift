@@ -115,7 +115,9 @@ extension ForwardingCalls {
     public func readSoon(_ d: Int32, offset: UInt64, length: UInt64) {
         real.readSoon(d, offset: offset, length: length)
     }
-    public func writeSoon(_ d: Int32) { real.writeSoon(d) }
+    public func writeSoon(_ d: Int32, offset: UInt64, length: UInt64) {
+        real.writeSoon(d, offset: offset, length: length)
+    }
     public func forget(_ d: Int32, offset: UInt64, length: UInt64) {
         real.forget(d, offset: offset, length: length)
     }

@@ -22,8 +22,11 @@ int obscura_openat(int directory, const char *path, int flags, unsigned int mode
 /// renameat2(2) within a directory: RENAME_EXCHANGE if `isExchange`, else RENAME_NOREPLACE. 0, or -1 and errno.
 int obscura_rename(int directory, const char *from, const char *to, int isExchange);
 
-/// sync_file_range(2) of a whole file, SYNC_FILE_RANGE_WRITE. 0, or -1 and errno.
-int obscura_write_soon(int descriptor);
+/// sync_file_range(2) with SYNC_FILE_RANGE_WRITE; up to the file's end if length is 0. 0, or -1 and errno.
+int obscura_write_soon(int descriptor, long long offset, long long length);
+
+/// pwritev2(2) with RWF_DONTCACHE. Bytes, or -1 and errno: EOPNOTSUPP where kernel or file system do not support it.
+long long obscura_write_past_cache(int descriptor, const void *bytes, unsigned long count, long long offset);
 
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length);
 
