@@ -18,7 +18,7 @@ struct RootMark: Sendable, Equatable {
 
 /// Reads the slot of a space's claim, and its roots, as they are on the disk or server now.
 ///
-/// Every call reopens the files, because this kernel's cache of them may be outdated.
+/// Every call reopens the files, because what this kernel knows of them may be outdated.
 final class ClaimSlot: Sendable {
     /// The contents of the slot.
     enum Standing: Sendable, Equatable {
@@ -40,6 +40,9 @@ final class ClaimSlot: Sendable {
     private let calls: any FileSystemCalls
     private let codec: PageCodec
     private let cover: CoverTraffic?
+    /// Whether the files lie on a local disk of this computer, where locks hold for all mounts. Other file systems, and
+    /// FUSE over a local disk, may keep locks to themselves.
+    let isOnLocalDisk: Bool
 
     private static let slotOffset = UInt64(RootLayout.claimSlot * Geometry.pageBytes)
     private static let identity = PageIdentity(role: .claim, index: UInt32(RootLayout.claimSlot))
@@ -55,6 +58,8 @@ final class ClaimSlot: Sendable {
         self.codec = codec
         self.calls = calls
         self.cover = cover
+        let magic = (try? calls.hostStatus(directory))?.typeMagic
+        isOnLocalDisk = magic.map { Self.localMagics.contains($0) } ?? false
     }
 
     deinit { calls.close(directory) }
@@ -123,7 +128,7 @@ final class ClaimSlot: Sendable {
         }
     }
 
-    /// Reads pages of segment 0 or 1, bypassing the kernel's cache; zeros if the file is missing or shorter. An
+    /// Reads pages of segment 0 or 1 as they are on the disk or server now; zeros if the file is missing or shorter. An
     /// unreadable page is zeros as well, unless it is the only one: then its error is thrown.
     private func withPages<R>(
         copy: Int, at offset: UInt64, count: Int, _ body: (UnsafeRawBufferPointer) -> R
@@ -135,18 +140,31 @@ final class ClaimSlot: Sendable {
         let name = layout.fileName(copy)
         let offset = start(copy: copy) + offset
         do throws(Errno) {
-            do throws(Errno) { _ = try calls.readPastCache(directory, name, bytes, at: offset) } catch {
+            do throws(Errno) { try readNow(name, bytes, at: offset) } catch {
                 if count == 1 || error == .noEntry { throw error }
                 for start in stride(from: 0, to: bytes.count, by: Geometry.pageBytes) {
                     let page = bytes.slice(start, Geometry.pageBytes)
                     let at = offset + UInt64(start)
-                    if (try? calls.readPastCache(directory, name, page, at: at)) == nil { page.zero() }
+                    if (try? readNow(name, page, at: at)) == nil { page.zero() }
                 }
             }
         } catch {
             if error != .noEntry { throw StoreError(error) }
         }
         return body(UnsafeRawBufferPointer(bytes))
+    }
+
+    /// Past this kernel's cache, unless the disk is local: then everything that is written goes through it.
+    private func readNow(
+        _ name: String, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(Errno) {
+        guard isOnLocalDisk else {
+            _ = try calls.readPastCache(directory, name, bytes, at: offset)
+            return
+        }
+        let file = try calls.openRegular(directory, name, flags: O_RDONLY, mode: 0)
+        defer { calls.close(file) }
+        _ = try calls.readFully(file, bytes, at: offset)
     }
 
     // MARK: Writing
@@ -217,13 +235,6 @@ final class ClaimSlot: Sendable {
     }
 
     // MARK: The host
-
-    /// Whether the files lie on a local disk of this computer, where locks hold for all mounts. Other file systems, and
-    /// FUSE over a local disk, may keep locks to themselves.
-    var isOnLocalDisk: Bool {
-        guard let magic = try? calls.hostStatus(directory).typeMagic else { return false }
-        return Self.localMagics.contains(magic)
-    }
 
     /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, ZFS and bcachefs, statfs(2).
     private static let localMagics: Set<UInt64> = [
