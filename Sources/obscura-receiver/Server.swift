@@ -371,7 +371,11 @@ final class Server {
             }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(memory.fill(&piece, rest)))
             exchange.piece = piece
-            if memory.isFull(piece) { handOver(exchange) }
+            if memory.isFull(piece) {
+                handOver(exchange)
+                // The piece is sealed while the next one comes, also where there are few processors.
+                sched_yield()
+            }
         }
         count.pointee = rest.count
         return .YES

@@ -290,7 +290,7 @@ final class JobQueue: @unchecked Sendable {
     /// As many as there are requests at most: each has its connection.
     func add(_ job: @escaping @Sendable () -> Void) {
         lock.withLock { jobs.append(job) }
-        change.signalAll()
+        change.signal()
     }
 
     /// Waits until all jobs are done, and ends the threads.

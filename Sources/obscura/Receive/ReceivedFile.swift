@@ -33,10 +33,16 @@ extension Upload {
 
     /// Renames the file to its name, or to a numbered form of it; a file that is there already is not stored again.
     func place(in path: [Name]) throws(Refusal) -> ReceivedFile {
+        func received(_ name: Name, isKnown: Bool = false) -> ReceivedFile {
+            ReceivedFile(name: name, directory: path, bytes: position, isKnown: isKnown)
+        }
+        let wanted = Name(head.path[head.path.count - 1])
         do throws(Errno) {
+            if try take(wanted) { return received(wanted) }
+            // Other programs may take names at the same time.
             for _ in 0..<Self.attemptsMax {
                 var known: Name?
-                let name = try firstFreeName(head.path[head.path.count - 1]) { candidate throws(Errno) in
+                let name = try firstFreeName(wanted.bytes) { candidate throws(Errno) in
                     let name = Name(candidate)
                     guard let found = try? directory.status(name) else { return true }
                     if known == nil, isSame(name, found) { known = name }
@@ -45,17 +51,21 @@ extension Upload {
                 }
                 if let known {
                     directory.remove(workingName)
-                    return ReceivedFile(name: known, directory: path, bytes: position, isKnown: true)
+                    return received(known, isKnown: true)
                 }
-                do throws(Errno) { try directory.rename(workingName, to: Name(name)) } catch {
-                    // Another program has just taken the name.
-                    if error == .exists { continue }
-                    throw error
-                }
-                return ReceivedFile(name: Name(name), directory: path, bytes: position, isKnown: false)
+                if try take(Name(name)) { return received(Name(name)) }
             }
             throw Errno(EEXIST)
         } catch { throw Refusal(error) }
+    }
+
+    /// Gives the working file a name; false if another file has it.
+    private func take(_ name: Name) throws(Errno) -> Bool {
+        do throws(Errno) { try directory.rename(workingName, to: name) } catch {
+            if error == .exists { return false }
+            throw error
+        }
+        return true
     }
 
     private static var attemptsMax: Int { 16 }
