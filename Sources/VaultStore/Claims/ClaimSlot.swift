@@ -154,11 +154,12 @@ final class ClaimSlot: Sendable {
         return body(UnsafeRawBufferPointer(bytes))
     }
 
-    /// Past this kernel's cache, unless the disk is local: then everything that is written goes through it.
+    /// Past this kernel's cache, unless the disk is local: then everything that is written goes through it. In a vault
+    /// of several spaces the cache would show where the claim of this one is.
     private func readNow(
         _ name: String, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(Errno) {
-        guard isOnLocalDisk else {
+        guard isOnLocalDisk && !layout.isShared else {
             _ = try calls.readPastCache(directory, name, bytes, at: offset)
             return
         }
