@@ -161,32 +161,39 @@ public final class LinuxCalls: FileSystemCalls {
     ) throws(Errno) {
         let end = offset + UInt64(bytes.count)
         let firstPage = min((offset + Self.pageBytes - 1) / Self.pageBytes * Self.pageBytes, end)
-        let lastPage = max(end / Self.pageBytes * Self.pageBytes, firstPage)
-        // Pages of which this is a part stay in the cache: the kernel would have to read them for the next write.
-        let (before, pages) = (Int(firstPage - offset), Int(lastPage - firstPage))
-        guard Self.canDropPages, pages > 0 else {
-            try writeFully(descriptor, bytes, at: offset)
-            return writeSoon(descriptor, offset: offset, length: UInt64(bytes.count))
-        }
-        try writeFully(descriptor, UnsafeRawBufferPointer(rebasing: bytes[..<before]), at: offset)
-        var done = before
-        while done < before + pages {
-            let rest = UnsafeRawBufferPointer(rebasing: bytes[done..<before + pages])
-            let place = offset + UInt64(done)
-            do throws(Errno) {
-                let count = try retryingInterrupts { () -> Int in
-                    Int(
-                        obscura_write_past_cache(descriptor, rest.baseAddress, UInt(rest.count), Int64(place))
-                    )
-                }
-                if count == 0 { throw .inputOutput }
+        let pagesEnd = Int(max(end / Self.pageBytes * Self.pageBytes, firstPage) - offset)
+        var done = 0
+        if Self.canDropPages {
+            // A page that is written in part stays in the cache: the next write would have to read it from the disk.
+            done = Int(firstPage - offset)
+            try writeFully(descriptor, UnsafeRawBufferPointer(rebasing: bytes[..<done]), at: offset)
+            while done < pagesEnd,
+                let count = try writePastCache(
+                    descriptor, UnsafeRawBufferPointer(rebasing: bytes[done..<pagesEnd]),
+                    at: offset + UInt64(done))
+            {
                 done += count
-            } catch  where error == Errno(EOPNOTSUPP) {
-                try writeFully(descriptor, UnsafeRawBufferPointer(rebasing: bytes[done...]), at: place)
-                return writeSoon(descriptor, offset: offset, length: UInt64(bytes.count))
             }
         }
-        try writeFully(descriptor, UnsafeRawBufferPointer(rebasing: bytes[done...]), at: lastPage)
+        let hasBegun = done == pagesEnd
+        try writeFully(
+            descriptor, UnsafeRawBufferPointer(rebasing: bytes[done...]), at: offset + UInt64(done))
+        if !hasBegun { writeSoon(descriptor, offset: offset, length: UInt64(bytes.count)) }
+    }
+
+    /// Writes whole pages, as `pwrite`. Nil if this kernel or file system cannot drop them from the page cache.
+    private func writePastCache(
+        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
+    ) throws(Errno) -> Int? {
+        do throws(Errno) {
+            let count = try retryingInterrupts { () -> Int in
+                Int(obscura_write_past_cache(descriptor, bytes.baseAddress, UInt(bytes.count), Int64(offset)))
+            }
+            if count == 0 { throw .inputOutput }
+            return count
+        } catch  where error == Errno(EOPNOTSUPP) {
+            return nil
+        }
     }
 
     private static let pageBytes: UInt64 = 4096

@@ -106,13 +106,13 @@ private struct ReadStream {
     }
 }
 
-/// What a write consists of, as far as it matters for when it goes to the disk.
+/// Content of written sectors. It decides how soon they go to the disk, and whether they stay in the page cache.
 enum WriteKind {
-    /// Begins with the head of a file, which is read soon, for its day and its thumbnail.
+    /// The first chunks of a file. Its day and its thumbnail are read from them soon.
     case head
-    /// Another part of a file.
+    /// Later chunks of a file.
     case body
-    /// The catalogue, parts of which the next commit may write again, and everything else.
+    /// Pages of the catalogue, which the next commit may write again, and random bytes over destroyed photos.
     case other
 }
 

@@ -28,11 +28,11 @@ struct SyncPace: Sendable {
         waiting = 0
     }
 
-    /// Called before each write.
-    mutating func willWrite(_ bytes: Int, at time: Int64) -> Advice {
+    /// Called before each write. Small writes, the most frequent, need no clock.
+    mutating func willWrite(_ bytes: Int, at time: @autoclosure () -> Int64) -> Advice {
         waiting += bytes
         if bytes < Self.soonBytes { return .none }
-        if isQuick, let last, time - last <= Self.milliseconds { return .expected }
+        if isQuick, let last, time() - last <= Self.milliseconds { return .expected }
         return waiting > Self.longBytes ? .long : .none
     }
 }

@@ -232,7 +232,7 @@ struct TakeoutPlan {
 
 /// Edited photos and their originals in a folder.
 private struct EditedPhotos {
-    /// What an edited photo and its original have in common.
+    /// A key that an edited photo shares with its original.
     enum Link: Hashable {
         /// The number of Google's sidecar.
         case sidecar(Int)
