@@ -41,11 +41,14 @@ public struct MediaFacts: Sendable, Equatable {
     public var camera: String? {
         guard let make, !make.isEmpty else { return model }
         guard let model, !model.isEmpty else { return make }
-        let words = { (text: String) in
-            text.lowercased().split { !$0.isLetter && !$0.isNumber }
-        }
         let isReferenced = words(model).first.map { words(make).contains($0) } ?? false
         return isReferenced ? model : "\(make) \(model)"
+    }
+
+    /// The words of a maker's or a model's name, in lower case. Letters outside ASCII keep theirs.
+    private func words(_ text: String) -> [[UInt8]] {
+        text.utf8.split { $0 < 0x80 && !ASCII.isLetter($0) && !ASCII.isDigit($0) }
+            .map { $0.map(ASCII.lowercase) }
     }
 
     /// Facts with nothing but the type.

@@ -85,7 +85,7 @@ extension PhotoTree {
         }
         try storePhoto(inode, row)
         try numberWithPartner(inode, named: place.name, now: now)
-        try dateVideos(ofStill: inode, now: now)
+        try dateVideos(of: row, now: now)
     }
 
     /// Removes all names in days but one: moments holds every photo once.

@@ -53,7 +53,7 @@ extension PhotoTree {
             if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
             if !isOfExport {
                 try numberWithPartner(inode, named: photo.name, now: now)
-                try dateVideos(ofStill: inode, now: now)
+                try dateVideos(of: row, now: now)
             }
             return (inode.ino, first)
         } catch {

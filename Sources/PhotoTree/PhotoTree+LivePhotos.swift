@@ -20,8 +20,7 @@ extension PhotoTree {
     }
 
     /// Moves the videos of a still's Live Photo to its day. The still was just stored.
-    func dateVideos(ofStill inode: Inode, now: Timestamp) throws(FileError) {
-        let still = try photo(inode)
+    func dateVideos(of still: PhotoRow, now: Timestamp) throws(FileError) {
         guard isOfLivePhoto(still), !isVideo(still) else { return }
         for mate in try halves(of: still) where isVideo(mate.row) && mate.row.day != still.day {
             let dated = try datedByStill(mate.row)

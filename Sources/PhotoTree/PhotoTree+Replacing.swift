@@ -92,6 +92,9 @@ extension PhotoTree {
     func backup(
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
+        // Mostly no other name begins with this one, which one query tells.
+        let first = try sql(tables.dentries(in: directory.ino, beginning: name, limit: 2))
+        if first.allSatisfy({ $0.name == name }) { return nil }
         var candidates: [UInt64] = []
         for candidate in plainBackupNames(name) {
             if let row = try sql(tables.dentry(directory.ino, candidate)) { candidates.append(row.ino) }
