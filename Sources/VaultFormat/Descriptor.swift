@@ -124,6 +124,9 @@ public struct ExtentRun: Sendable, Hashable {
     /// First sector of chunk `index` of the run.
     public func sector(ofChunk index: Int) -> UInt64 { sector + UInt64(index * Geometry.sectorsPerChunk) }
 
+    /// The sector behind the run.
+    public var endSector: UInt64 { sector + UInt64(sectorCount) }
+
     /// Sectors of the whole run.
     public var sectorCount: Int {
         let count = chunkCount

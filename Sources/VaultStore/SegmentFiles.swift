@@ -10,7 +10,6 @@ final class OpenSegment: Sendable {
     let isWritable: Bool
     private let calls: any FileSystemCalls
     private let stream = Mutex(WriteStream())
-    private let reads = Mutex(ReadStream())
     private let written = Mutex<UInt64>(0)
 
     init(descriptor: Int32, isWritable: Bool = true, calls: any FileSystemCalls) {
@@ -29,14 +28,6 @@ final class OpenSegment: Sendable {
     func willEnd(at end: UInt64) { written.withLock { $0 = min($0, end) } }
 
     deinit { calls.close(descriptor) }
-
-    /// Called before each read of a file without the kernel's read-ahead.
-    ///
-    /// - Parameter end: end of the segment, which read-ahead does not cross.
-    func willRead(_ range: Range<UInt64>, end: UInt64) {
-        guard let soon = reads.withLock({ $0.toReadAhead(of: range, end: end) }) else { return }
-        calls.readSoon(descriptor, offset: soon.lowerBound, length: UInt64(soon.count))
-    }
 
     /// Called before each write.
     ///
@@ -80,32 +71,6 @@ private struct WriteStream {
     }
 }
 
-/// Detects large, roughly sequential reads of a file whose read-ahead by the kernel is off.
-private struct ReadStream {
-    /// End of the last read.
-    private var last: UInt64 = 0
-    /// Up to where the kernel was asked to read.
-    private var asked: UInt64 = 0
-
-    private static let largeBytes = 64 << 10
-    private static let windowBytes: UInt64 = 2 << 20
-
-    /// Returns the range to read ahead; nil if the reads are not sequential, or the range was requested before.
-    mutating func toReadAhead(of read: Range<UInt64>, end: UInt64) -> Range<UInt64>? {
-        guard read.count >= Self.largeBytes else { return nil }
-        let isNext = read.lowerBound <= last + Self.windowBytes && last <= read.upperBound + Self.windowBytes
-        last = read.upperBound
-        guard isNext else {
-            asked = last
-            return nil
-        }
-        guard asked < last + Self.windowBytes / 2 else { return nil }
-        let start = max(asked, last)
-        asked = min(start + Self.windowBytes, end)
-        return start < asked ? start..<asked : nil
-    }
-}
-
 /// Content of written sectors. It decides how soon they go to the disk, and whether they stay in the page cache.
 enum WriteKind {
     /// The first chunks of a file. Its day and its thumbnail are read from them soon.
@@ -145,6 +110,7 @@ final class SegmentFiles: @unchecked Sendable {
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
     private let syncs = Mutex(SyncPace())
+    private let reads = Mutex(ReadStreams())
     /// Files of the running sync.
     private var syncing: Set<Int> = []
     /// Whether the next sync includes the directory. Initially true: the process that created the files may have been
@@ -376,16 +342,39 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Reads consecutive sectors of one segment. Bytes past the end of the file are zeros, which cannot be
     /// authenticated.
-    func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
+    ///
+    /// - Parameter end: the sector behind those that a program will read next if it reads on. Nil if no program reads.
+    func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer, readingOnTo end: UInt64? = nil)
+        throws(StoreError)
+    {
         let (number, offset) = try place(sector, bytes.count)
         let segment = try segment(number)
-        if layout.isShared {
-            segment.willRead(offset..<offset + UInt64(bytes.count), end: start(number) + segmentBytes)
-        }
+        if let end { readAhead(sector, bytes.count, upTo: end) }
         do throws(Errno) {
             let count = try calls.readFully(segment.descriptor, bytes, at: offset)
             if count < bytes.count { bytes.slice(count, bytes.count - count).zero() }
         } catch { throw StoreError(error) }
+    }
+
+    /// Asks the host for the sectors that a program will probably read next. Only advice: a missing segment is reported
+    /// when it is read.
+    private func readAhead(_ sector: UInt64, _ count: Int, upTo end: UInt64) {
+        let sectorBytes = UInt64(Geometry.sectorBytes)
+        let first = sector * sectorBytes
+        // The row of a forged vault may tell of any end.
+        let end = min(end, UInt64(Geometry.segmentsMax) * UInt64(sectorsPerSegment)) * sectorBytes
+        let soon = reads.withLock { $0.toReadAhead(of: first..<first + UInt64(count), upTo: end) }
+        guard let soon else { return }
+        var position = soon.lowerBound
+        while position < soon.upperBound {
+            let (number, offset) = position.quotientAndRemainder(dividingBy: segmentBytes)
+            guard number < UInt64(Geometry.segmentsMax), let segment = try? segment(Int(number)) else {
+                return
+            }
+            let count = min(soon.upperBound - position, segmentBytes - offset)
+            calls.readSoon(segment.descriptor, offset: start(Int(number)) + offset, length: count)
+            position += count
+        }
     }
 
     /// Writes consecutive sectors of one segment.

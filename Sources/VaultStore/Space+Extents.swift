@@ -363,7 +363,7 @@ extension Space {
         let perSegment = UInt64(files.sectorsPerSegment)
         for run in runs {
             var sector = run.sector
-            let end = run.sector + UInt64(run.sectorCount)
+            let end = run.endSector
             while sector < end {
                 let next = min(end, (sector / perSegment + 1) * perSegment)
                 body(sector, Int(next - sector))
@@ -403,7 +403,7 @@ extension Space {
         precondition(chunk < run.chunkCount && buffer.count >= Self.readBufferBytes)
         let plainBytes = run.plainBytes(ofChunk: chunk)
         let extent = buffer.slice(0, plainBytes + Geometry.extentOverheadBytes)
-        try files.read(run.sector(ofChunk: chunk), into: extent)
+        try files.read(run.sector(ofChunk: chunk), into: extent, readingOnTo: run.endSector)
         guard openExtent(descriptor(role, content, run, chunk), extent) else { throw .damaged }
         return UnsafeRawBufferPointer(extent.slice(Geometry.extentHeaderBytes, plainBytes))
     }
@@ -431,7 +431,8 @@ extension Space {
     ) throws(StoreError) {
         guard let first = chunks.first?.sectors.lowerBound, let last = chunks.last else { return }
         let lastOffset = Int(last.sectors.lowerBound - first) * Geometry.sectorBytes
-        try files.read(first, into: buffer.slice(0, lastOffset + last.extentBytes))
+        try files.read(
+            first, into: buffer.slice(0, lastOffset + last.extentBytes), readingOnTo: last.run.endSector)
         for chunk in chunks {
             let offset = Int(chunk.sectors.lowerBound - first) * Geometry.sectorBytes
             let extent = buffer.slice(offset, chunk.extentBytes)

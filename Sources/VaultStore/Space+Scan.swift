@@ -150,7 +150,7 @@ extension Space {
     public func allocate(_ run: ExtentRun) throws(StoreError) -> Bool {
         let perSegment = UInt64(files.sectorsPerSegment)
         let (segment, last) = (
-            run.sector / perSegment, (run.sector + UInt64(run.sectorCount) - 1) / perSegment
+            run.sector / perSegment, (run.endSector - 1) / perSegment
         )
         return try lock.withLock { () throws(StoreError) in
             guard segment == last, segment < UInt64(sectors.segmentCount),

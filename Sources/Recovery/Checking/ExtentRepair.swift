@@ -267,7 +267,7 @@ private struct PlaceTable {
         package var run: ExtentRun
         package var source: ContentKey
 
-        package var sectors: Range<UInt64> { run.sector..<run.sector + UInt64(run.sectorCount) }
+        package var sectors: Range<UInt64> { run.sector..<run.endSector }
     }
 
     private static let sectorsPerGroup: UInt64 = 512
@@ -275,7 +275,7 @@ private struct PlaceTable {
     /// Claims the sectors and bytes of one extent; false if some of them are already claimed, except for the same
     /// extent of another snapshot.
     package mutating func take(_ run: ExtentRun, of key: ContentKey) -> Bool {
-        let sectorRange = run.sector..<run.sector + UInt64(run.sectorCount)
+        let sectorRange = run.sector..<run.endSector
         let byteRange = run.offset..<run.end
         let place = Place(
             run: run,

@@ -364,7 +364,7 @@ struct SalvagedTree {
 
     private mutating func addRow(_ run: ExtentRun, of content: UInt64) throws(FileError) {
         try sql(tree.tables.insert(run, of: content))
-        used.append(run.sector..<run.sector + UInt64(run.sectorCount))
+        used.append(run.sector..<run.endSector)
     }
 
     // MARK: Relations

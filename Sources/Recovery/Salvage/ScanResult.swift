@@ -9,7 +9,7 @@ package struct FoundRun: Sendable {
     package var content: UInt64
     package var run: ExtentRun
 
-    package var sectors: Range<UInt64> { run.sector..<run.sector + UInt64(run.sectorCount) }
+    package var sectors: Range<UInt64> { run.sector..<run.endSector }
 }
 
 /// An identity record that authenticates.

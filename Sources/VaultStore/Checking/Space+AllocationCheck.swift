@@ -58,7 +58,7 @@ public struct ExpectedUse: Sendable {
         let run = checked.run
         if let lastAdded, checked.isSame(as: lastAdded) { return }
         lastAdded = checked
-        let end = run.sector + UInt64(run.sectorCount)
+        let end = run.endSector
         if run.sector < last.end { shared.append((last.key, checked.key)) }
         if end > last.end { last = (end, checked.key) }
         mark(run.sector..<end)

@@ -142,7 +142,7 @@ extension Space {
             // Only one in 257 segment boundaries can be a chunk boundary, so a run spans at most two segments.
             UInt64(run.sectorCount) <= 2 * perSegment
         else { return false }
-        let end = run.sector + UInt64(run.sectorCount)
+        let end = run.endSector
         let boundary = (run.sector / perSegment + 1) * perSegment
         if isOfPages(segment: run.sector / perSegment) { return false }
         if end <= boundary { return true }
