@@ -13,8 +13,10 @@ extension FileState {
     ///
     /// - Parameter isWriteback: whether the kernel writes pages of a mapping. It takes a short count for all of them:
     ///   an error must be thrown, though some bytes are written.
+    /// - Parameter isHeld: whether `bytes` stay valid until `sealAccepted`, which must be called even after an error.
     package func write(
-        at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isWriteback: Bool = false, now: Timestamp
+        at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isWriteback: Bool = false, isHeld: Bool = false,
+        now: Timestamp
     ) throws(FileError) -> Int {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
         var done = 0
@@ -23,7 +25,7 @@ extension FileState {
             try beginChange(keeping: size)
             while done < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
-                done += try writeSome(at: offset + UInt64(done), rest, now)
+                done += try writeSome(at: offset + UInt64(done), rest, isHeld: isHeld, now)
             }
         } catch {
             if error == .noRoom { context.noteCutShort(ino) }
@@ -35,10 +37,15 @@ extension FileState {
 
     /// Writes up to the next chunk boundary, or as many whole chunks as there are.
     private func writeSome(
-        at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp
+        at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isHeld: Bool, _ now: Timestamp
     ) throws(FileError) -> Int {
         let within = offset % Chunk.bytes
         if within == 0 && bytes.count >= Int(Chunk.bytes) {
+            if isHeld {
+                try accept(
+                    Chunk.index(offset), UnsafeRawBufferPointer(rebasing: bytes[..<Int(Chunk.bytes)]), now)
+                return Int(Chunk.bytes)
+            }
             let whole = bytes.count / Int(Chunk.bytes) * Int(Chunk.bytes)
             try writeWhole(at: offset, UnsafeRawBufferPointer(rebasing: bytes[..<whole]), now)
             return whole
@@ -64,6 +71,47 @@ extension FileState {
         }
         replace(offset, end, with: runs)
         noteWritten(size: max(size, end), now)
+    }
+
+    /// Takes one whole chunk, which stays in the request's own buffer until it is sealed.
+    private func accept(_ index: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp) throws(FileError)
+    {
+        let chunk = DirtyChunk(borrowing: bytes)
+        try context.countDirty(for: self)
+        do throws(FileError) { try reserve(for: chunk, Chunk.bytes) } catch {
+            context.uncountDirty(reserved: 0)
+            throw error
+        }
+        view.lock()
+        defer { view.unlock() }
+        drop(index)
+        dirty[index] = chunk
+        noteWritten(size: max(size, Chunk.start(index + 1)), now)
+    }
+
+    /// Seals the chunks of a request that `write` accepted, by one call if all of them are left. What cannot be sealed
+    /// stays dirty, in buffers of its own: the next flush or fsync reports the error.
+    package func sealAccepted(at offset: UInt64, _ bytes: UnsafeRawBufferPointer) {
+        guard !bytes.isEmpty else { return }
+        let all = Chunk.index(offset)...Chunk.index(offset + UInt64(bytes.count - 1))
+        let left = all.filter { dirty[$0]?.isBorrowed(from: bytes) == true }
+        if left.count == all.count, left.allSatisfy({ dirty[$0]?.valid == Chunk.bytes }),
+            let runs = try? context.seal(
+                content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user,
+                isAccepted: true)
+        {
+            view.lock()
+            defer { view.unlock() }
+            replace(offset, offset + UInt64(bytes.count), with: runs)
+            for index in left { drop(index) }
+            return
+        }
+        for index in left {
+            try? seal(index)
+            guard let chunk = dirty[index], chunk.isBorrowed(from: bytes) else { continue }
+            let own = context.chunks.take()
+            view.withLock { chunk.stopBorrowing(own) }
+        }
     }
 
     /// Writes into one chunk's buffer.

@@ -9,14 +9,35 @@ import VaultStore
 
 /// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, not those of the buffer.
 package final class DirtyChunk {
-    package let buffer: UnsafeMutableRawBufferPointer
+    package private(set) var buffer: UnsafeMutableRawBufferPointer
     package var valid: UInt64
     /// Room reserved for it, in bytes.
     package var reserved: UInt64 = 0
+    /// Whether the buffer is a part of the request that wrote the chunk; else it is one of `FileContext.chunks`.
+    package private(set) var isBorrowed = false
 
     package init(_ buffer: UnsafeMutableRawBufferPointer, valid: UInt64) {
         self.buffer = buffer
         self.valid = valid
+    }
+
+    /// A whole chunk of a request, which stays valid until `FileState.sealAccepted` has returned.
+    init(borrowing part: UnsafeRawBufferPointer) {
+        buffer = UnsafeMutableRawBufferPointer(mutating: part)
+        valid = Chunk.bytes
+        isBorrowed = true
+    }
+
+    /// Whether the buffer is a part of that request.
+    func isBorrowed(from request: UnsafeRawBufferPointer) -> Bool {
+        guard isBorrowed, let part = buffer.baseAddress, let start = request.baseAddress else { return false }
+        return start <= part && part < start + request.count
+    }
+
+    /// Copies the bytes into a buffer of its own.
+    func stopBorrowing(_ own: UnsafeMutableRawBufferPointer) {
+        own.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[..<Int(valid)]))
+        (buffer, isBorrowed) = (own, false)
     }
 }
 
@@ -148,7 +169,7 @@ package final class FileState: @unchecked Sendable {
         guard let chunk = dirty.removeValue(forKey: index) else { return }
         changeCount += 1
         context.uncountDirty(reserved: chunk.reserved)
-        context.chunks.give(chunk.buffer)
+        if !chunk.isBorrowed { context.chunks.give(chunk.buffer) }
     }
 
     /// Sets size and times after a change of the bytes. Both locks are held.

@@ -32,10 +32,14 @@ final class Bridge: Sendable {
         Unmanaged<Bridge>.fromOpaque(userData!).takeUnretainedValue()
     }
 
+    private var usesRings: Bool { initialisation.rings?.areUsed == true }
+
+    /// Whether the bytes of a request stay valid after its answer. Those of a ring's entry do not.
+    var keepsRequests: Bool { !usesRings }
+
     /// Lines of `obscura status`.
     var status: [(key: String, value: String)] {
-        let usesRings = initialisation.rings?.areUsed == true
-        return [("transport", usesRings ? "io_uring" : "/dev/fuse"), ("requests", counts.text)]
+        [("transport", usesRings ? "io_uring" : "/dev/fuse"), ("requests", counts.text)]
     }
 
     /// Number of requests so far that count as use. statfs(2) does not: desktops poll the free space.

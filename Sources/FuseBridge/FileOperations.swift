@@ -87,13 +87,18 @@ func writeFile(
     _ request: fuse_req_t?, _ ino: fuse_ino_t, _ data: CString, _ size: Int, _ offset: off_t,
     _ file: FileInformation
 ) {
-    Request(request).answer { call throws(FileError) in
-        let bytes = UnsafeRawBufferPointer(start: data, count: size)
-        let isWriteback = file!.pointee.writepage != 0
-        return .written(
+    let request = Request(request)
+    let (library, handle) = (request.library, file!.file)
+    let bytes = UnsafeRawBufferPointer(start: data, count: size)
+    let isWriteback = file!.pointee.writepage != 0
+    let isHeld = size >= RequestWeight.largeWriteBytes && request.bridge.keepsRequests
+    request.answer { call throws(FileError) in
+        .written(
             try call.library.write(
-                file!.file, offset: UInt64(offset), bytes, call.caller, isWriteback: isWriteback))
+                handle, offset: UInt64(offset), bytes, call.caller, isWriteback: isWriteback, isHeld: isHeld))
     }
+    // The program goes on meanwhile.
+    if isHeld { library.sealAccepted(handle, offset: UInt64(offset), bytes) }
 }
 
 func flushFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation) {

@@ -116,6 +116,8 @@ enum RequestWeight {
     case light
     /// Worth waking another worker if more requests wait.
     case heavy
+    /// A WRITE whose bytes are sealed after its answer, while the program goes on; by rings as `heavy`.
+    case large
     /// May wait for the disk, or is worth a core of its own.
     case slow
     /// May wait for another process, for seconds.
@@ -126,6 +128,9 @@ enum RequestWeight {
         guard request.size >= Header.bytes, let bytes = request.mem else { return nil }
         return bytes.loadUnaligned(fromByteOffset: Header.operationOffset, as: UInt32.self)
     }
+
+    /// Least bytes of a large WRITE: a chunk.
+    static let largeWriteBytes = 128 << 10
 
     init(_ request: fuse_buf) {
         guard let operation = Self.operation(of: request), let bytes = request.mem else {
@@ -140,6 +145,8 @@ enum RequestWeight {
         } else if operation == Header.read, request.size >= Header.readBytes {
             let count = bytes.loadUnaligned(fromByteOffset: Header.readCountOffset, as: UInt32.self)
             self = count > Header.briefReadBytes ? .slow : .heavy
+        } else if operation == Header.write {
+            self = request.size >= Header.writeBytes + Self.largeWriteBytes ? .large : .heavy
         } else if Header.slowOperations.contains(operation) {
             self = .slow
         } else {
@@ -159,12 +166,15 @@ enum RequestWeight {
         static let read: UInt32 = 15
         static let readBytes = bytes + 40
         static let readCountOffset = bytes + 16
+        /// WRITE, and the end of its `struct fuse_write_in`, before the bytes.
+        static let write: UInt32 = 16
+        static let writeBytes = bytes + 40
         /// A READ of at most this many bytes is one chunk, which takes less time than waking a thread.
         static let briefReadBytes: UInt32 = 128 << 10
         /// FSYNC, FSYNCDIR, FALLOCATE, COPY_FILE_RANGE; a READ that is not brief is slow as well.
         static let slowOperations: [UInt32] = [20, 30, 43, 47]
-        /// SETATTR, UNLINK, RENAME, WRITE, FLUSH, READDIR, READDIRPLUS, RENAME2.
-        static let heavyOperations: [UInt32] = [4, 10, 12, 16, 25, 28, 44, 45]
+        /// SETATTR, UNLINK, RENAME, FLUSH, READDIR, READDIRPLUS, RENAME2.
+        static let heavyOperations: [UInt32] = [4, 10, 12, 25, 28, 44, 45]
     }
 }
 

@@ -164,7 +164,7 @@ final class Session: @unchecked Sendable {
         switch weight {
         case .light: false
         case .heavy: isRequestWaiting
-        case .slow, .lasting: true
+        case .large, .slow, .lasting: true
         }
     }
 

@@ -125,9 +125,11 @@ extension Library {
     }
 
     /// Writes bytes. Returns their number: fewer than all only if an error came after some.
+    ///
+    /// - Parameter isHeld: whether `bytes` stay valid until `sealAccepted`, which must be called even after an error.
     public func write(
         _ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ caller: Caller,
-        isWriteback: Bool = false
+        isWriteback: Bool = false, isHeld: Bool = false
     ) throws(FileError) -> Int {
         guard let file = handle.state, handle.isWritable else { throw .badHandle }
         guard !isReadOnly else { throw .readOnly }
@@ -136,7 +138,15 @@ extension Library {
         if caller.uid != 0 { try dropPrivileges(file) }
         file.noteWriter(handle)
         file.lastWriter = caller.pid
-        return try file.write(at: offset, bytes, isWriteback: isWriteback, now: .now())
+        return try file.write(at: offset, bytes, isWriteback: isWriteback, isHeld: isHeld, now: .now())
+    }
+
+    /// Seals what `write` accepted, while its caller goes on.
+    public func sealAccepted(_ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer) {
+        guard let file = handle.state else { return }
+        file.writer.lock()
+        defer { file.writer.unlock() }
+        file.sealAccepted(at: offset, bytes)
     }
 
     /// A write clears set-user-ID and set-group-ID.

@@ -199,7 +199,12 @@ final class RingQueue: @unchecked Sendable {
                     continue
                 }
                 let weight = RequestWeight(request)
-                let isForOthers = weight == .slow || weight == .lasting || weight == .heavy && !isLast
+                let isForOthers =
+                    switch weight {
+                    case .light: false
+                    case .heavy, .large: !isLast
+                    case .slow, .lasting: true
+                    }
                 // If there are no others and none can be started, it is the leader after all.
                 if !isForOthers || !hand(entry) {
                     _ = ensureThreads(for: 0)
