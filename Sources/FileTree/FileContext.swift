@@ -84,7 +84,10 @@ package final class FileContext: @unchecked Sendable {
         guard isFull else { return }
         for other in others {
             if other === file {
-                try file.sealDirty()
+                do throws(FileError) { try file.sealDirty() } catch {
+                    uncountDirty(reserved: 0)
+                    throw error
+                }
                 return
             }
             // Only if it is free: the lock's holder may be waiting for `file`.
@@ -115,6 +118,9 @@ package final class FileContext: @unchecked Sendable {
         }
         throw .noRoom
     }
+
+    /// Dirty chunks of all files.
+    package var dirtyChunks: Int { lock.withLock { dirtyCount } }
 
     /// Room that accepted bytes will take when they are sealed.
     package var reservedRoom: UInt64 { lock.withLock { reservedBytes } }

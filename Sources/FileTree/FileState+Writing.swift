@@ -13,7 +13,8 @@ extension FileState {
     ///
     /// - Parameter isWriteback: whether the kernel writes pages of a mapping. It takes a short count for all of them:
     ///   an error must be thrown, though some bytes are written.
-    /// - Parameter isHeld: whether `bytes` stay valid until `sealAccepted`, which must be called even after an error.
+    /// - Parameter isHeld: whether `bytes` stay valid, and may be overwritten by others who write there, until
+    ///   `sealAccepted`, which must be called even after an error.
     package func write(
         at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isWriteback: Bool = false, isHeld: Bool = false,
         now: Timestamp
@@ -66,11 +67,16 @@ extension FileState {
             content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)
         view.lock()
         defer { view.unlock() }
-        if !dirty.isEmpty {
-            for index in Chunk.index(offset)..<Chunk.index(end) { drop(index) }
-        }
-        replace(offset, end, with: runs)
+        replaceChunks(offset, end, with: runs)
         noteWritten(size: max(size, end), now)
+    }
+
+    /// Replaces the chunks of a range, sealed or dirty. Both locks are held.
+    private func replaceChunks(_ lower: UInt64, _ upper: UInt64, with runs: [ExtentRun]) {
+        if !dirty.isEmpty {
+            for index in Chunk.index(lower)..<Chunk.index(upper) { drop(index) }
+        }
+        replace(lower, upper, with: runs)
     }
 
     /// Takes one whole chunk, which stays in the request's own buffer until it is sealed.
@@ -100,11 +106,7 @@ extension FileState {
                 content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user,
                 isAccepted: true)
         {
-            view.lock()
-            defer { view.unlock() }
-            replace(offset, offset + UInt64(bytes.count), with: runs)
-            for index in left { drop(index) }
-            return
+            return view.withLock { replaceChunks(offset, offset + UInt64(bytes.count), with: runs) }
         }
         for index in left {
             try? seal(index)
@@ -195,10 +197,7 @@ extension FileState {
             : try context.seal(
                 content: content, offset: start, bytes, near: sectorBehind(start),
                 purpose: chunk.reserved == 0 ? .system : .user, isAccepted: true)
-        view.lock()
-        defer { view.unlock() }
-        replace(start, start + Chunk.bytes, with: runs)
-        drop(index)
+        view.withLock { replaceChunks(start, start + Chunk.bytes, with: runs) }
     }
 
     /// Seals every dirty chunk, in order. Returns true if there was one.

@@ -32,10 +32,8 @@ final class Bridge: Sendable {
         Unmanaged<Bridge>.fromOpaque(userData!).takeUnretainedValue()
     }
 
-    private var usesRings: Bool { initialisation.rings?.areUsed == true }
-
-    /// Whether the bytes of a request stay valid after its answer. Those of a ring's entry do not.
-    var keepsRequests: Bool { !usesRings }
+    /// Whether requests come by rings. The bytes of these are gone with their answers.
+    var usesRings: Bool { initialisation.rings?.areUsed == true }
 
     /// Lines of `obscura status`.
     var status: [(key: String, value: String)] {

@@ -126,7 +126,8 @@ extension Library {
 
     /// Writes bytes. Returns their number: fewer than all only if an error came after some.
     ///
-    /// - Parameter isHeld: whether `bytes` stay valid until `sealAccepted`, which must be called even after an error.
+    /// - Parameter isHeld: whether `bytes` stay valid, and may be overwritten by others who write there, until
+    ///   `sealAccepted`, which must be called even after an error.
     public func write(
         _ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ caller: Caller,
         isWriteback: Bool = false, isHeld: Bool = false

@@ -24,7 +24,9 @@ struct ReadStreams: Sendable {
     static let streamsMax = 4
     /// Smaller reads are of programs that want little, or of pages.
     static let largeBytes = 64 << 10
+    /// Distance from the end of a stream within which a read belongs to it.
     static let nearBytes: UInt64 = 2 << 20
+    /// Bytes behind a stream that are read ahead.
     static let windowBytes: UInt64 = 4 << 20
     /// A stream that is as long as several photos will read the next one too.
     static let longBytes: UInt64 = 8 << 20

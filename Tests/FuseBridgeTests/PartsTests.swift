@@ -80,7 +80,7 @@ import Testing
     @Test(arguments: [
         (operation: 15, count: 4096, weight: RequestWeight.heavy), (15, 131_072, .heavy),
         (15, 131_073, .slow),
-        (15, 1 << 20, .slow), (1, 0, .light), (20, 0, .slow),
+        (15, 1 << 20, .slow), (16, 1 << 20, .heavy), (1, 0, .light), (20, 0, .slow),
     ])
     func `a read of one chunk is no reason to wake a thread, a larger one is`(
         operation: UInt32, count: UInt32, weight: RequestWeight
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (bytes: 0, weight: RequestWeight.heavy), (131_071, .heavy), (131_072, .large), (1 << 20, .large),
+        (count: 0, weight: RequestWeight.heavy), (131_071, .heavy), (131_072, .large), (1 << 20, .large),
     ])
     func `a write of a chunk is worth another worker`(count: Int, weight: RequestWeight) {
         // `struct fuse_in_header` and `struct fuse_write_in` of linux/fuse.h.

@@ -10,9 +10,9 @@ private let mebibyte: UInt64 = 1 << 20
 
 @Suite("Space: read-ahead") struct ReadStreamsTests {
     /// Reads a range in parts of 256 KiB. Returns what is read ahead.
-    private func read(_ range: Range<UInt64>, upTo end: UInt64, _ streams: inout ReadStreams) -> [Range<
-        UInt64
-    >] {
+    private func read(
+        _ range: Range<UInt64>, upTo end: UInt64, _ streams: inout ReadStreams
+    ) -> [Range<UInt64>] {
         stride(from: range.lowerBound, to: range.upperBound, by: 256 << 10).compactMap {
             streams.toReadAhead(of: $0..<$0 + 256 << 10, upTo: end)
         }

@@ -16,12 +16,13 @@ private let written = noise(4 * chunk, seed: 5)
 
 /// Writes whose bytes are sealed after their answers, with anything in between.
 @Suite("Albums: sealing after the answer") struct HeldWriteTests {
-    /// Writes 4 chunks, changes something before they are sealed, and expects `bytes` then, afterwards and after a
-    /// remount.
+    /// Writes 4 chunks, changes something before they are sealed, and expects `bytes` then and afterwards, and after a
+    /// remount too, extended by a hole.
     private func expect(
         _ bytes: [UInt8], _ limits: Limits, after change: (Fixture, Handle) throws -> Void
     ) throws {
         let fixture = try Fixture(limits: limits)
+        let extended = bytes + [UInt8](repeating: 0, count: 2 * chunk)
         do {
             let handle = try fixture.createOpen("albums/a")
             let request = HeldRequest(fixture.library, handle, written, at: 0)
@@ -32,10 +33,13 @@ private let written = noise(4 * chunk, seed: 5)
             #expect(try fixture.get("albums/a") == bytes)
             request.finish()
             #expect(try fixture.get("albums/a") == bytes)
+            let changes = AttributeChanges(size: UInt64(extended.count))
+            _ = try fixture.library.setAttributes(handle.ino, changes, handle: handle, fixture.caller)
+            #expect(try fixture.get("albums/a") == extended)
             try fixture.close(handle)
         }
         try fixture.remount()
-        #expect(try fixture.get("albums/a") == bytes)
+        #expect(try fixture.get("albums/a") == extended)
         try fixture.rm("albums/a")
         try fixture.expectNothingLeft()
     }
@@ -50,9 +54,7 @@ private let written = noise(4 * chunk, seed: 5)
 
     @Test(arguments: [Limits.production, .least]) func `what is written over them meanwhile stays`(
         _ limits: Limits
-    )
-        throws
-    {
+    ) throws {
         let part = noise(1000, seed: 6)
         try expect(written[..<70_000] + part + written[71_000...], limits) { fixture, handle in
             try fixture.write(handle, part, at: 70_000)
@@ -87,6 +89,30 @@ private let written = noise(4 * chunk, seed: 5)
         try fixture.expectNothingLeft()
     }
 
+    @Test func `what is cut off while the disk fails does not come back`() throws {
+        let fixture = try Fixture()
+        let size = 3 * chunk + 5
+        let expected = written[..<size] + [UInt8](repeating: 0, count: chunk)
+        do {
+            let handle = try fixture.createOpen("albums/a")
+            let request = HeldRequest(fixture.library, handle, written, at: 0)
+            _ = try request.write(fixture.caller)
+            func resize(_ size: Int) throws {
+                let changes = AttributeChanges(size: UInt64(size))
+                _ = try fixture.library.setAttributes(handle.ino, changes, handle: handle, fixture.caller)
+            }
+            fixture.vault.calls.failWrites(.inputOutput)
+            #expect(throws: FileError.self) { try resize(size) }
+            fixture.vault.calls.failWrites(nil)
+            request.finish()
+            try resize(expected.count)
+            #expect(try fixture.get("albums/a") == Array(expected))
+            try fixture.close(handle)
+        }
+        try fixture.remount()
+        #expect(try fixture.get("albums/a") == Array(expected))
+    }
+
     @Test func `what a failing disk does not take is kept, and close tells`() throws {
         let fixture = try Fixture()
         let calls = fixture.vault.calls
@@ -104,6 +130,38 @@ private let written = noise(4 * chunk, seed: 5)
         }
         try fixture.remount()
         #expect(try fixture.get("albums/a") == bytes)
+    }
+
+    @Test(arguments: [true, false]) func `writes that a failing disk refuses count as no dirty chunks`(
+        _ isHeld: Bool
+    ) throws {
+        let fixture = try Fixture(limits: .least)
+        do {
+            let handle = try fixture.createOpen("albums/a")
+            defer { fixture.library.release(handle) }
+            let part = noise(1000)
+            try fixture.write(handle, part)
+            fixture.vault.calls.failWrites(.inputOutput)
+            for number in 1...20 {
+                #expect(throws: FileError.self) {
+                    if isHeld {
+                        let request = HeldRequest(
+                            fixture.library, handle, noise(chunk), at: UInt64(number * chunk))
+                        defer { request.finish() }
+                        _ = try request.write(fixture.caller)
+                    } else {
+                        try fixture.write(handle, part, at: UInt64(number * chunk))
+                    }
+                }
+            }
+            #expect(fixture.library.session.context.dirtyChunks == 1)
+            fixture.vault.calls.failWrites(nil)
+            try fixture.library.flush(handle)
+            #expect(fixture.library.session.context.dirtyChunks == 0)
+            #expect(fixture.library.session.context.reservedRoom == 0)
+        }
+        try fixture.remount()
+        #expect(try fixture.get("albums/a") == noise(1000))
     }
 
     @Test func `a full space is told by the write`() throws {
