@@ -34,11 +34,28 @@ extension PhotoTree {
         }
         if let present, present == moment { return }
         if let present, !hasLostMoment.contains(ino), isNumberedForm(present, of: moment) { return }
-        let name = try firstFreeName(moment) { candidate throws(FileError) in
-            let other = try sql(tables.photo(inViewsAs: candidate))
-            return other == nil || other?.ino == ino
-        }
+        let name = try freeViewName(moment, for: ino)
         if name != present { try setViewName(of: ino, name) }
+    }
+
+    /// The name, or a numbered form of it, that no other photo has in views.
+    private func freeViewName(_ name: [UInt8], for ino: UInt64) throws(FileError) -> [UInt8] {
+        func isFree(_ candidate: [UInt8]) throws(FileError) -> Bool {
+            let holder = try sql(tables.holder(ofViewName: candidate))
+            return holder == nil || holder == ino
+        }
+        if try isFree(name) { return name }
+        // Cameras count to 9999 and begin anew, so a name may be taken often: one query instead of one for each number.
+        let form = numberedName(name, 2)
+        let start = Array(form[...(form.lastIndex(of: UInt8(ascii: "(")) ?? 0)])
+        let taken = try sql(
+            tables.viewNames(
+                from: start, before: start.dropLast() + [UInt8(ascii: ")")],
+                most: options.limits.numberedNames))
+        return try firstFreeName(name) { candidate throws(FileError) in
+            guard let taken, candidate.starts(with: start) else { return try isFree(candidate) }
+            return taken[candidate] == nil || taken[candidate] == ino
+        }
     }
 
     private func setViewName(of ino: UInt64, _ name: [UInt8]?) throws(FileError) {

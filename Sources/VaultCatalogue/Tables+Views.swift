@@ -30,6 +30,8 @@ struct ViewStatements {
     let name: Statement
     let setName: Statement
     let named: Statement
+    let holder: Statement
+    let names: Statement
     let ofDay: Statement
     let ofCamera: Statement
     let ofKind: Statement
@@ -45,6 +47,9 @@ struct ViewStatements {
         name = connection.prepare("SELECT name FROM photo WHERE ino=?")
         setName = connection.prepare("UPDATE photo SET name=?2 WHERE ino=?1")
         named = connection.prepare("SELECT * FROM photo WHERE name=?")
+        holder = connection.prepare("SELECT ino FROM photo WHERE name=?")
+        names = connection.prepare(
+            "SELECT name, ino FROM photo WHERE name>=?1 AND name<?2 ORDER BY name LIMIT ?3")
         ofDay = connection.prepare("\(select) day=?1 AND ino>?2 ORDER BY ino")
         ofCamera = connection.prepare("\(select) camera=?1 AND ino>?2 ORDER BY ino")
         ofKind = connection.prepare("\(select) kind=?1 AND kind>0 AND ino>?2 ORDER BY ino")
@@ -90,6 +95,27 @@ extension Tables {
     public func photo(inViewsAs name: [UInt8]) throws(CatalogueError) -> PhotoRow? {
         views.named.bind(1, name)
         return try views.named.one { PhotoRow($0) }
+    }
+
+    /// The inode of the photo of that name in views.
+    public func holder(ofViewName name: [UInt8]) throws(CatalogueError) -> UInt64? {
+        views.holder.bind(1, name)
+        return try views.holder.one { $0.count(0) }
+    }
+
+    /// The names in views from `first` on and before `end`, with their photos; nil if there are more than `most`.
+    public func viewNames(
+        from first: [UInt8], before end: [UInt8], most: Int
+    ) throws(CatalogueError) -> [[UInt8]: UInt64]? {
+        views.names.bind(1, first)
+        views.names.bind(2, end)
+        views.names.bind(3, Int64(most + 1))
+        var names: [[UInt8]: UInt64] = [:]
+        try views.names.each {
+            names[$0.name(0)] = $0.count(1)
+            return true
+        }
+        return names.count > most ? nil : names
     }
 
     /// The photos of a view after one, in the order of their days or else of their numbers, until `visit` returns

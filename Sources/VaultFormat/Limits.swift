@@ -52,6 +52,8 @@ public struct Limits: Sendable, Hashable {
     /// Largest directory whose names are read to cache their hashes, in entries; most hashes cached of one directory.
     public var readNames = 256
     public var nameHashes = 1 << 18
+    /// Numbered names in views that are read together to find a free one.
+    public var numberedNames = 256
     /// Closed directories whose listings the kernel keeps.
     public var keptListings = 16_384
     /// Threads that received ESTALE and may retry.
@@ -142,6 +144,7 @@ public struct Limits: Sendable, Hashable {
         limits.readChunks = 1
         limits.readNames = 1
         limits.nameHashes = 1
+        limits.numberedNames = 1
         limits.keptListings = 1
         // Fewer do not work: every concurrent thread may have to retry, or link or open a file it looked up.
         limits.retryingThreads = 64

@@ -14,7 +14,7 @@ extension SalvagedTree {
                 let moment = try tree.moments(of: inode).first
             else { continue }
             let name = try firstFreeName(moment.row.name) { candidate throws(FileError) in
-                try sql(tree.tables.photo(inViewsAs: candidate)) == nil
+                try sql(tree.tables.holder(ofViewName: candidate)) == nil
             }
             try sql(tree.tables.setViewName(of: ino, name))
         }

@@ -174,6 +174,29 @@ import VaultFormat
         #expect(!fixture.exists("views/recent/IMG_1 (2).jpg"))
     }
 
+    /// Numbers are searched in one query where few are taken, else one by one: both find the same.
+    @Test(
+        arguments: [Limits.production, .least],
+        ["IMG_1.jpg", "a(b).x(y", String(repeating: "é", count: 125) + ".jpg"])
+    func `many photos have one name`(limits: Limits, name: String) throws {
+        let fixture = try Self.fixture(limits: limits)
+        func put(_ number: Int) throws {
+            let day = String(format: "2024-%02d-%02d", 1 + number / 28, 1 + number % 28)
+            try fixture.mkdir("albums/\(number)")
+            try fixture.put("albums/\(number)/\(name)", jpeg(day, more: number))
+        }
+        for number in 1...40 { try put(number) }
+        let bytes = Array(name.utf8)
+        let names = [name] + (2...40).map { String(decoding: numberedName(bytes, $0), as: UTF8.self) }
+        #expect(try fixture.ls("views/year/2024") == names.sorted())
+        // A number that is free again is given again.
+        try fixture.rm("moments/2024-01-08/\(name)")
+        #expect(try fixture.ls("views/year/2024") == names.filter { $0 != names[6] }.sorted())
+        try put(41)
+        #expect(try fixture.ls("views/year/2024") == names.sorted())
+        try fixture.close()
+    }
+
     @Test func `photos in the trash are in no view, and come back`() throws {
         try fixture.put("albums/a.jpg", photo("2024-05-01", camera: "C", stars: 5, more: 1))
         try fixture.put("albums/b.jpg", jpeg("2024-05-02", more: 2))
