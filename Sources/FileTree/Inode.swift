@@ -21,6 +21,8 @@ public final class Inode: @unchecked Sendable {
     package var names: [DentryRow]?
     /// For a directory: hashes of all names in it, and perhaps of former ones; nil if not known.
     package var nameHashes: Set<Int>?
+    /// For a directory: how often it was searched for a name while these were not known.
+    package var searchCount: UInt64 = 0
     /// Its names in the kernel's cache.
     package var dentries = DentryState()
     /// The kernel forgot it after its last name was removed.

@@ -23,7 +23,13 @@ extension Tree {
     /// False if the directory certainly has no such name.
     package func mayHave(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
         if directory.nameHashes == nil && directory.row.size <= UInt64(options.limits.readNames) {
-            try readNames(of: directory)
+            // A row read is cheaper than a search, but all of them only if there are many searches: a photo comes
+            // alone to its day.
+            if directory.row.size <= directory.searchCount * Self.rowsPerSearch {
+                try readNames(of: directory)
+            } else {
+                directory.searchCount += 1
+            }
         }
         return directory.nameHashes?.contains(name.hashValue) ?? true
     }
@@ -33,6 +39,9 @@ extension Tree {
         guard try mayHave(directory, name) else { return false }
         return try sql(tables.dentry(directory.ino, name)) != nil
     }
+
+    /// Rows of a directory that can be read in the time of one search for a name.
+    private static let rowsPerSearch: UInt64 = 16
 
     private func readNames(of directory: Inode) throws(FileError) {
         var hashes: Set<Int> = []
