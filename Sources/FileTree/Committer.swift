@@ -87,13 +87,13 @@ package final class Committer: @unchecked Sendable {
         wake.signalAll()
     }
 
-    /// Waits while a commit is under way and the next already has `Limits.stagedPages` pages. At the pace
+    /// Waits while the commit under way and the next have twice `Limits.stagedPages` pages. At the pace
     /// `seldom` also ends the transaction now and then, so that its journal does not grow. Called before a
     /// change, with no lock held.
     package func waitForStagedPages() {
         lock.lock()
         defer { lock.unlock() }
-        while isCommitting, isFull { done.wait(lock) }
+        while isCommitting, hasManyPages(2) { done.wait(lock) }
         guard schedule.pace == .seldom, let source else { return }
         let staged = source.space.stagedPages
         if staged < stagedAtEnd { stagedAtEnd = 0 }
@@ -105,9 +105,12 @@ package final class Committer: @unchecked Sendable {
     }
 
     /// Whether so many pages wait that they are published at once. A mount's commits are never late enough for that.
-    private var isFull: Bool {
+    private var isFull: Bool { !isCommitting && hasManyPages(1) }
+
+    /// Whether changed pages in memory are so many times `Limits.stagedPages`.
+    private func hasManyPages(_ factor: Int) -> Bool {
         guard schedule.pace == .seldom, let space = source?.space else { return false }
-        return space.stagedPages >= space.limits.stagedPages
+        return space.unwrittenPages >= factor * space.limits.stagedPages
     }
 
     /// Whether all changes noted so far are in a root.

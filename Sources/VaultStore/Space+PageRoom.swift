@@ -48,7 +48,7 @@ extension Space {
     }
 
     /// Pages of the next commit and of one under way. Under `lock`.
-    private var changedPages: Int { staged.count + frozenPages.count }
+    var changedPages: Int { staged.count + frozenPages.count }
 
     /// Slots that users' rows do not take: an eighth, within bounds. Under `lock`.
     private var reserveSlots: Int {

@@ -387,6 +387,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Changed pages that wait for the next commit. The catalogue's cache holds others.
     public var stagedPages: Int { lock.withLock { staged.count } }
 
+    /// As `stagedPages`, with those of a commit under way.
+    public var unwrittenPages: Int { lock.withLock { changedPages } }
+
     public func truncatePages(to count: UInt32) {
         lock.withLock {
             staged = staged.filter { $0.key < count }
