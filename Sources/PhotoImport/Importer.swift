@@ -41,6 +41,22 @@ public enum ImportCategory: Sendable {
     case photo(Candidate)
 }
 
+/// Facts about an external file, from its bytes alone. Any thread may read them.
+public struct SourceFacts: Sendable {
+    public let media: MediaFacts
+    /// As that of a photo: see `fingerprint(of:)`.
+    let fingerprint: UInt64
+
+    /// Nil if it is neither picture nor video by its bytes, or could not be read.
+    public init?(_ source: some ByteSource) {
+        guard source.byteCount > 0, let media = readFacts(source),
+            let print = PhotoSession.fingerprint(of: source)
+        else { return nil }
+        self.media = media
+        fingerprint = print
+    }
+}
+
 /// A photo that is not in the library yet.
 public struct Candidate: Sendable {
     /// The row that the library will store; its inode is not known yet.
@@ -92,25 +108,27 @@ public struct Importer {
     /// Classifies a file and searches for a photo with the same bytes. Changes nothing.
     ///
     /// - Parameters:
+    ///   - facts: those of `source`.
     ///   - sidecar: the result of `readSidecar` for the sidecar next to it.
     ///   - asNew: do not search the space for these bytes.
     ///   - versions: where to search for photos that were edited since; nil: do not.
     ///   - isCancelled: called repeatedly; once it returns true, photos not compared yet count as different.
     public func classifyImport(
-        _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil,
-        asNew: Bool = false, versions: VersionIndex? = nil, unless isCancelled: () -> Bool = { false }
+        _ source: some ByteSource, _ facts: SourceFacts?, named name: Name, modified: Timestamp,
+        sidecar: Sidecar? = nil, asNew: Bool = false, versions: VersionIndex? = nil,
+        unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> ImportCategory {
-        guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
-            return .notPhoto
-        }
+        guard let facts else { return .notPhoto }
         if !asNew {
-            let known = try library.search.equalPhotos(to: source, print, except: 0) { _ in isCancelled() }
+            let known = try library.search.equalPhotos(to: source, facts.fingerprint, except: 0) { _ in
+                isCancelled()
+            }
             if let first = known.photos.first { return .duplicate(first.ino) }
-            if let edited = try versions?.photo(withVersion: source, facts, unless: isCancelled) {
+            if let edited = try versions?.photo(withVersion: source, facts.media, unless: isCancelled) {
                 return .earlier(edited)
             }
         }
-        let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)
+        let probe = MediaProbe(facts: facts.media, sidecar: sidecar, fingerprint: facts.fingerprint)
         return .photo(
             Candidate(row: PhotoRow(ino: 0, modified: modified, probe, named: name.bytes, now: .now())))
     }

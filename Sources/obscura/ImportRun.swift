@@ -16,9 +16,6 @@ protocol ImportTask: AnyObject {
 
 /// The import of files and folders, and of trees that `obscura export` wrote.
 final class ImportRun: ImportTask {
-    /// Maximum number of files opened ahead, so that the disk works while the processor encrypts.
-    private static let aheadMax = 4
-
     let library: Library
     let sources: SourceList
     let settings: ImportSettings
@@ -58,13 +55,14 @@ final class ImportRun: ImportTask {
             // Refused before anything is read, if a file has that name.
             album = try library.importer.album(settings.album, makes: false)
         }
-        var ahead = ReadAhead(sources, countMax: Self.aheadMax)
+        let reader = SourceReader(sources)
+        defer { reader.close() }
         var directory: Int?
-        while !wasInterrupted, let (item, opened) = ahead.next() {
+        while !wasInterrupted, let (item, opened) = reader.next() {
             try removals?.flushIfDue(&report, isDirectoryDone: item.directory != directory)
             directory = item.directory
             switch opened {
-            case .success(let source): try take(item, source)
+            case .success(let opened): try take(item, opened.source, opened.facts)
             case .failure(let error): fail(sources.path(of: item), "\(error)", item.byteCount)
             }
         }
@@ -83,11 +81,13 @@ final class ImportRun: ImportTask {
         progress.state.bytesMax -= min(byteCount, progress.state.bytesMax)
     }
 
-    private func take(_ item: SourceItem, _ source: SourceFile) throws(FileError) {
+    private func take(
+        _ item: SourceItem, _ source: SourceFile, _ facts: SourceFacts?
+    ) throws(FileError) {
         let sidecars = openSidecars(of: item)
         let sidecar = sidecars.first.flatMap { readSidecar($0) }
         let appraisal = try library.importer.classifyImport(
-            source, named: item.name, modified: source.modified, sidecar: sidecar, versions: versions,
+            source, facts, named: item.name, modified: source.modified, sidecar: sidecar, versions: versions,
             unless: { wasInterrupted })
         if wasInterrupted { return }
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
@@ -219,32 +219,4 @@ final class ImportRun: ImportTask {
 extension SourceFile {
     /// The file under its own name.
     var importFile: ImportFile<SourceFile> { ImportFile(name: path.name, details: details, source: self) }
-}
-
-/// The items of a list in order, some of them opened ahead.
-private struct ReadAhead {
-    private let sources: SourceList
-    private let countMax: Int
-    private var index = 0
-    private var opened: [(SourceItem, Result<SourceFile, Errno>)] = []
-
-    init(_ sources: SourceList, countMax: Int) {
-        self.sources = sources
-        self.countMax = countMax
-    }
-
-    mutating func next() -> (SourceItem, Result<SourceFile, Errno>)? {
-        while opened.count < countMax, index < sources.items.count {
-            let item = sources.items[index]
-            index += 1
-            do throws(Errno) {
-                let source = try SourceFile(sources.path(of: item))
-                source.readAhead()
-                opened.append((item, .success(source)))
-            } catch {
-                opened.append((item, .failure(error)))
-            }
-        }
-        return opened.isEmpty ? nil : opened.removeFirst()
-    }
 }

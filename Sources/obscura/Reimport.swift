@@ -123,14 +123,15 @@ final class Reimport {
     ) throws(FileError) -> Bool {
         let sidecar = ImportRules.sidecars(of: source.path.name).first { names.contains($0) }
             .flatMap { try? SourceFile(source.path.parent.appending($0)) }.flatMap { readSidecar($0) }
+        let facts = SourceFacts(source)
         var appraisal = try library.importer.classifyImport(
-            source, named: source.path.name, modified: source.modified, sidecar: sidecar,
+            source, facts, named: source.path.name, modified: source.modified, sidecar: sidecar,
             unless: { wasInterrupted })
         if wasInterrupted { return true }
         if case .duplicate(let ino) = appraisal {
             if try takeDuplicate(source, ino, day, place) { return true }
             appraisal = try library.importer.classifyImport(
-                source, named: source.path.name, modified: source.modified, sidecar: sidecar,
+                source, facts, named: source.path.name, modified: source.modified, sidecar: sidecar,
                 asNew: true)
         }
         guard case .photo(let candidate) = appraisal else { return false }
@@ -247,7 +248,8 @@ final class Reimport {
         guard let source = open(path) else { return nil }
         if !isWorking {
             let appraisal = try library.importer.classifyImport(
-                source, named: path.name, modified: Timestamp(status.st_mtim), unless: { wasInterrupted })
+                source, SourceFacts(source), named: path.name, modified: Timestamp(status.st_mtim),
+                unless: { wasInterrupted })
             if wasInterrupted { return nil }
             switch appraisal {
             case .duplicate(let ino), .earlier(let ino):

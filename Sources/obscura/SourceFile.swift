@@ -108,6 +108,8 @@ extension FileDetails {
 
 /// The `user.*` attributes of an open file or directory; those that cannot be read are left out.
 func userAttributes(of descriptor: Int32) -> [ExtendedAttribute] {
+    // Most files have none.
+    guard obscura_list_attributes(descriptor, nil, 0) > 0 else { return [] }
     var names = [CChar](repeating: 0, count: 65_536)
     let count = obscura_list_attributes(descriptor, &names, UInt(names.count))
     guard count > 0 else { return [] }

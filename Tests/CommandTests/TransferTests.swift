@@ -3,6 +3,7 @@ import Glibc
 import LinuxIO
 import PhotoImaging
 import PhotoLibrary
+import TestSupport
 import Testing
 
 @testable import FileRequests
@@ -98,6 +99,39 @@ import Testing
         // A path that the user names is followed, and taken under any name.
         #expect(names(found("link", ".c.jpg")) == ["b/a.jpg", "b/z.jpg", ".c.jpg"])
         #expect(found("nowhere", "fifo.jpg").unreadable.map(\.error) == [.noEntry, Errno(EINVAL)])
+    }
+
+    @Test(arguments: [0, 1, 7, 8, 9, 16, 17, 100]) func `files are opened ahead, in order`(count: Int) throws
+    {
+        for number in 0..<count { try make(String(format: "%03d.jpg", number)) }
+        let list = count == 0 ? SourceList([], vault: nil, restores: false) : found("")
+        if count > 2 { try FileManager.default.removeItem(atPath: root + "/002.jpg") }
+        let reader = SourceReader(list)
+        defer { reader.close() }
+        for number in 0..<count {
+            let next = try #require(reader.next())
+            #expect(next.item == list.items[number])
+            switch next.opened {
+            case .success(let opened):
+                #expect(opened.source.path == list.path(of: next.item) && opened.facts == nil)
+            case .failure(let error): #expect(number == 2 && error == .noEntry)
+            }
+        }
+        #expect(reader.next() == nil)
+        #expect(reader.next() == nil)
+    }
+
+    /// Its thread holds the reader, which so is freed when it has ended.
+    @Test(arguments: [0, 3, 16]) func `opening ahead ends early`(taken: Int) throws {
+        for number in 0..<64 { try make("\(number).jpg") }
+        weak var left: SourceReader?
+        do {
+            let reader = SourceReader(found(""))
+            left = reader
+            for _ in 0..<taken { #expect(reader.next() != nil) }
+            reader.close()
+        }
+        #expect(eventually { left == nil })
     }
 
     @Test func `sidecars are no items of their own`() throws {

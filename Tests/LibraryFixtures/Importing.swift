@@ -57,7 +57,8 @@ extension LibraryUser {
         let source = MemorySource(bytes)
         let sidecar = sidecars.first.flatMap { readSidecar(MemoryByteSource($0.1)) }
         let appraisal = try library.importer.classifyImport(
-            source, named: Name(name), modified: importTime, sidecar: sidecar, asNew: asNew)
+            source, SourceFacts(source), named: Name(name), modified: importTime, sidecar: sidecar,
+            asNew: asNew)
         guard case .photo(let candidate) = appraisal else { return nil }
         return try library.importer.add(
             candidate, importFile(name, source),

@@ -89,7 +89,7 @@ final class TakeoutRun: ImportTask {
             return pass(item)
         }
         guard let source = open(item.file) else { return pass(item) }
-        let facts = readFacts(source)
+        let facts = SourceFacts(source)
         if wasInterrupted { return }
         if let failure = source.failure { return fail(item, failure) }
         guard let facts else {
@@ -100,10 +100,10 @@ final class TakeoutRun: ImportTask {
             item.metadata.flatMap { uncutName(item.name, title: $0.title) }.map { Name($0) }
             ?? item.file.name
         let arrival = TakeoutArrival(
-            name: name, source: source, sidecars: sidecars(of: item, named: name, facts, source),
+            name: name, source: source, sidecars: sidecars(of: item, named: name, facts.media, source),
             description: item.metadata?.description ?? "")
         let appraisal = try library.importer.classifyImport(
-            source, named: arrival.name, modified: source.modified, sidecar: arrival.dates,
+            source, facts, named: arrival.name, modified: source.modified, sidecar: arrival.dates,
             versions: versions, unless: { wasInterrupted })
         if wasInterrupted { return }
         if let failure = source.failure { return fail(item, failure) }

@@ -72,7 +72,7 @@ extension LibraryUser {
         let source = MemorySource(largeJPEG(size: 300_000))
         guard
             case .duplicate(photo) = try fixture.library.importer.classifyImport(
-                source, named: "b.jpg", modified: importTime)
+                source, SourceFacts(source), named: "b.jpg", modified: importTime)
         else {
             Issue.record("not known as a duplicate")
             return
@@ -93,7 +93,7 @@ extension LibraryUser {
         let fixture = try Fixture()
         for bytes in [[], Array("text".utf8), noise(5000)] {
             let appraisal = try fixture.library.importer.classifyImport(
-                MemorySource(bytes), named: "a.jpg", modified: importTime)
+                MemorySource(bytes), SourceFacts(MemorySource(bytes)), named: "a.jpg", modified: importTime)
             guard case .notPhoto = appraisal else {
                 Issue.record("\(bytes.count) bytes are \(appraisal)")
                 continue
@@ -157,7 +157,7 @@ extension LibraryUser {
             let source = MemorySource(bytes, readableCount: trial == 0 ? 2_000_000 : .max)
             source.isUnchanged = trial != 1
             let appraisal = try fixture.library.importer.classifyImport(
-                MemorySource(bytes), named: "a.jpg", modified: importTime)
+                MemorySource(bytes), SourceFacts(MemorySource(bytes)), named: "a.jpg", modified: importTime)
             guard case .photo(let candidate) = appraisal else { continue }
             var pieces = 0
             let sidecar = importFile(

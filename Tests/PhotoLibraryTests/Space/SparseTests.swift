@@ -137,7 +137,7 @@ extension LibraryUser {
         let file = ImportFile(name: "a.jpg", details: details, source: source)
         guard
             case .photo(let candidate) = try fixture.library.importer.classifyImport(
-                source, named: "a.jpg", modified: Timestamp(seconds: 1))
+                source, SourceFacts(source), named: "a.jpg", modified: Timestamp(seconds: 1))
         else { throw FileError.invalid }
         var told: UInt64 = 0
         let added = try #require(
