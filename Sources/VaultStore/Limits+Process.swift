@@ -19,6 +19,21 @@ extension Limits {
         return limits
     }()
 
+    /// As `ofProcess`, for a command that only checks a space. It searches index entries in no order, so the pages of
+    /// indexes stay in memory where there is enough of it.
+    public static let ofCheck: Limits = {
+        var limits = ofProcess
+        guard limits != .least else { return limits }
+        let cache = max(
+            limits.catalogueCacheKibibytes, min(checkCacheMax, memoryBytes / checkFraction / 1024))
+        limits.mapNodes *= cache / limits.catalogueCacheKibibytes
+        limits.catalogueCacheKibibytes = cache
+        return limits
+    }()
+
+    /// Twice this share is used: see `CatalogueChecks`.
+    private static let checkFraction = 64
+    private static let checkCacheMax = 262_144
     private static let stagedFraction = 64
     private static let stagedPagesMax = 49_152
 }

@@ -23,7 +23,7 @@ public struct SpaceCheck {
     ) throws(VaultError) -> SpaceReport {
         let space: Space
         do throws(VaultError) {
-            space = try unlocked.openSpace(.reading, samples: Catalogue.runSamples)
+            space = try unlocked.openSpace(.reading, limits: .ofCheck, samples: Catalogue.runSamples)
         } catch {
             guard case .damaged(let cause) = error else { throw error }
             var report = SpaceReport()
@@ -64,8 +64,10 @@ public struct SpaceCheck {
         checkStructure()
         guard advance(0), space.pageCount > 0 else { return }
         do throws(CatalogueError) {
-            let catalogue = try Catalogue(storage: space, readOnly: true)
+            let catalogue = try Catalogue(
+                storage: space, readOnly: true, cacheKibibytes: space.limits.catalogueCacheKibibytes)
             try checkCatalogue(catalogue)
+            guard !report.isInterrupted else { return }
             try checkContent(catalogue, readsContent: readsContent)
         } catch {
             report.add("the catalogue", words(error), kind: .catalogue, isHarmless: false)
@@ -126,17 +128,8 @@ public struct SpaceCheck {
     // MARK: Catalogue
 
     private mutating func checkCatalogue(_ catalogue: Catalogue) throws(CatalogueError) {
-        let (errors, broken, fileCount) = try catalogue.locked { tables throws(CatalogueError) in
-            var broken: [(IntegrityConstraint, [Finding])] = []
-            for constraint in IntegrityConstraint.all {
-                let found = try tables.violations(of: constraint, limit: Self.violationsMax)
-                if !found.isEmpty {
-                    broken.append((constraint, try Self.findings(constraint, found, tables)))
-                }
-            }
-            return (try tables.integrityErrors(), broken, try tables.fileCount())
-        }
-        report.fileCount = fileCount
+        let (errors, broken) = try CatalogueChecks.run(space, catalogue, while: { advance(0) })
+        report.fileCount = try catalogue.locked { tables throws(CatalogueError) in try tables.fileCount() }
         // Only salvage reads a damaged table, row by row.
         if errors.contains(where: { !$0.isOfIndex }) { report.plan.mustSalvage = true }
         if !errors.isEmpty {

@@ -19,6 +19,21 @@ import VaultFormat
         #expect(try specimen.unreadable().isEmpty)
     }
 
+    @Test func `a check ends where it is asked to`() throws {
+        let specimen = try Specimen()
+        var complete = 0
+        for last in Array(0..<30) + [200] {
+            var calls = 0
+            let report = try SpaceCheck.run(specimen.unlocked) { _, _ in
+                calls += 1
+                return calls <= last
+            }
+            #expect(report.isInterrupted == (calls > last) && report.findings.isEmpty)
+            complete += report.isInterrupted ? 0 : 1
+        }
+        #expect(complete > 0)
+    }
+
     @Test func `one copy of any page may be damaged`() throws {
         let specimen = try Specimen()
         for (part, place) in try specimen.pages() {

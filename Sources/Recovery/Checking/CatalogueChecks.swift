@@ -1,0 +1,75 @@
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Checks of a catalogue that do not depend on each other, each of which reads much of it. The threads that run them
+/// have connections of their own, because a connection is used by one thread at a time.
+///
+/// `lock` guards the mutable properties.
+final class CatalogueChecks: @unchecked Sendable {
+    private let space: Space
+    private let catalogue: Catalogue
+    private let lock = Lock()
+    private var spare: [Catalogue] = []
+    private var integrityErrors: [IntegrityError] = []
+    private var findings: [Int: [Finding]] = [:]
+    private var failures: [Int: CatalogueError] = [:]
+
+    private static let count = 1 + IntegrityConstraint.all.count
+
+    private init(_ space: Space, _ catalogue: Catalogue) {
+        (self.space, self.catalogue) = (space, catalogue)
+    }
+
+    /// Runs SQLite's own check of a space's catalogue, and looks for violations of the constraints, on all cores.
+    ///
+    /// - Parameter proceed: called on this thread now and then; false: the rest is left out.
+    static func run(
+        _ space: Space, _ catalogue: Catalogue, while proceed: () -> Bool
+    ) throws(CatalogueError) -> (errors: [IntegrityError], broken: [(IntegrityConstraint, [Finding])]) {
+        let checks = CatalogueChecks(space, catalogue)
+        onAllCores(count, { checks.run($0) }, ownTurn: proceed)
+        if let first = checks.failures.min(by: { $0.key < $1.key }) { throw first.value }
+        let broken = IntegrityConstraint.all.enumerated().compactMap { number, constraint in
+            checks.findings[number].map { (constraint, $0) }
+        }
+        return (checks.integrityErrors, broken)
+    }
+
+    /// Number 0 is SQLite's own check: begun first, because it takes longest.
+    private func run(_ number: Int) {
+        do throws(CatalogueError) {
+            if number == 0 {
+                let errors = try catalogue.locked { tables throws(CatalogueError) in
+                    try tables.integrityErrors()
+                }
+                lock.withLock { integrityErrors = errors }
+            } else {
+                try checkConstraint(number - 1)
+            }
+        } catch {
+            lock.withLock { failures[number] = error }
+        }
+    }
+
+    private func checkConstraint(_ number: Int) throws(CatalogueError) {
+        let constraint = IntegrityConstraint.all[number]
+        let catalogue = try takeCatalogue()
+        let found = try catalogue.locked { tables throws(CatalogueError) -> [Finding] in
+            let numbers = try tables.violations(of: constraint, limit: SpaceCheck.violationsMax)
+            return numbers.isEmpty ? [] : try SpaceCheck.findings(constraint, numbers, tables)
+        }
+        lock.withLock {
+            if !found.isEmpty { findings[number] = found }
+            spare.append(catalogue)
+        }
+    }
+
+    private func takeCatalogue() throws(CatalogueError) -> Catalogue {
+        if let spare = lock.withLock({ spare.popLast() }) { return spare }
+        // As much memory for all of these as for SQLite's own check.
+        let cache = space.limits.catalogueCacheKibibytes / max(1, coreCount - 1)
+        return try Catalogue(storage: space, readOnly: true, cacheKibibytes: cache)
+    }
+}
