@@ -10,12 +10,15 @@ public let memoryBytes = max(0, sysconf(Int32(_SC_PHYS_PAGES))) * max(0, sysconf
 /// Calls `body` with each number below `count`, in order, on one thread per core, including the calling thread. Returns
 /// when all threads have ended.
 ///
-/// - Parameter ownTurn: called on the calling thread after each of its numbers; false: no further number is started.
+/// - Parameters:
+///   - threadsMax: maximum number of threads on a machine with more cores.
+///   - ownTurn: called on the calling thread after each of its numbers; false: no further number is started.
 public func onAllCores(
-    _ count: Int, _ body: @escaping @Sendable (Int) -> Void, ownTurn: () -> Bool = { true }
+    _ count: Int, threadsMax: Int = .max, _ body: @escaping @Sendable (Int) -> Void,
+    ownTurn: () -> Bool = { true }
 ) {
     let turns = Turns(count: count, body: body)
-    let threads = (1..<max(1, min(coreCount, count))).compactMap { _ in turns.startThread() }
+    let threads = (1..<max(1, min(coreCount, count, threadsMax))).compactMap { _ in turns.startThread() }
     while turns.takeOne() {
         if !ownTurn() { turns.stop() }
     }

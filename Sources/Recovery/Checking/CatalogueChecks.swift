@@ -17,6 +17,9 @@ final class CatalogueChecks: @unchecked Sendable {
     private var failures: [Int: CatalogueError] = [:]
 
     private static let count = 1 + IntegrityConstraint.all.count
+    /// SQLite's own check takes as long as three threads need for the constraints, or longer; and each constraint may
+    /// need memory for a table of all numbers.
+    private static let threadsMax = 4
 
     private init(_ space: Space, _ catalogue: Catalogue) {
         (self.space, self.catalogue) = (space, catalogue)
@@ -29,7 +32,7 @@ final class CatalogueChecks: @unchecked Sendable {
         _ space: Space, _ catalogue: Catalogue, while proceed: () -> Bool
     ) throws(CatalogueError) -> (errors: [IntegrityError], broken: [(IntegrityConstraint, [Finding])]) {
         let checks = CatalogueChecks(space, catalogue)
-        onAllCores(count, { checks.run($0) }, ownTurn: proceed)
+        onAllCores(count, threadsMax: threadsMax, { checks.run($0) }, ownTurn: proceed)
         if let first = checks.failures.min(by: { $0.key < $1.key }) { throw first.value }
         let broken = IntegrityConstraint.all.enumerated().compactMap { number, constraint in
             checks.findings[number].map { (constraint, $0) }
@@ -69,7 +72,8 @@ final class CatalogueChecks: @unchecked Sendable {
     private func takeCatalogue() throws(CatalogueError) -> Catalogue {
         if let spare = lock.withLock({ spare.popLast() }) { return spare }
         // As much memory for all of these as for SQLite's own check.
-        let cache = space.limits.catalogueCacheKibibytes / max(1, coreCount - 1)
+        let others = max(1, min(coreCount, Self.threadsMax) - 1)
+        let cache = space.limits.catalogueCacheKibibytes / others
         return try Catalogue(storage: space, readOnly: true, cacheKibibytes: cache)
     }
 }
