@@ -46,14 +46,10 @@ extension PhotoTree {
         }
         if try isFree(name) { return name }
         // Cameras count to 9999 and begin anew, so a name may be taken often: one query instead of one for each number.
-        let form = numberedName(name, 2)
-        let start = Array(form[...(form.lastIndex(of: UInt8(ascii: "(")) ?? 0)])
-        let taken = try sql(
-            tables.viewNames(
-                from: start, before: start.dropLast() + [UInt8(ascii: ")")],
-                most: options.limits.numberedNames))
+        let (prefix, limit) = (stemOf(name) + Array(" (".utf8), options.limits.numberedNames)
+        let taken = try sql(tables.viewNames(beginning: prefix, limit: limit))
         return try firstFreeName(name) { candidate throws(FileError) in
-            guard let taken, candidate.starts(with: start) else { return try isFree(candidate) }
+            guard taken.count < limit, candidate.starts(with: prefix) else { return try isFree(candidate) }
             return taken[candidate] == nil || taken[candidate] == ino
         }
     }

@@ -138,15 +138,20 @@ extension Tables {
     public func dentries(
         in parent: UInt64, beginning prefix: [UInt8], limit: Int
     ) throws(CatalogueError) -> [DentryRow] {
-        var end = prefix
-        end[end.count - 1] += 1
         dentries.beginning.bind(1, parent)
         dentries.beginning.bind(2, prefix)
-        dentries.beginning.bind(3, end)
+        dentries.beginning.bind(3, Self.end(ofPrefix: prefix))
         dentries.beginning.bind(4, Int64(limit))
         return try dentries.beginning.all {
             DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2))
         }
+    }
+
+    /// The first name behind all that have this prefix.
+    static func end(ofPrefix prefix: [UInt8]) -> [UInt8] {
+        var end = prefix
+        end[end.count - 1] += 1
+        return end
     }
 
     /// Empty days in `moments` that were not made by mkdir. Reads stored rows only.

@@ -31,7 +31,7 @@ struct ViewStatements {
     let setName: Statement
     let named: Statement
     let holder: Statement
-    let names: Statement
+    let beginning: Statement
     let ofDay: Statement
     let ofCamera: Statement
     let ofKind: Statement
@@ -48,7 +48,7 @@ struct ViewStatements {
         setName = connection.prepare("UPDATE photo SET name=?2 WHERE ino=?1")
         named = connection.prepare("SELECT * FROM photo WHERE name=?")
         holder = connection.prepare("SELECT ino FROM photo WHERE name=?")
-        names = connection.prepare(
+        beginning = connection.prepare(
             "SELECT name, ino FROM photo WHERE name>=?1 AND name<?2 ORDER BY name LIMIT ?3")
         ofDay = connection.prepare("\(select) day=?1 AND ino>?2 ORDER BY ino")
         ofCamera = connection.prepare("\(select) camera=?1 AND ino>?2 ORDER BY ino")
@@ -103,19 +103,20 @@ extension Tables {
         return try views.holder.one { $0.count(0) }
     }
 
-    /// The names in views from `first` on and before `end`, with their photos; nil if there are more than `most`.
+    /// The names in views that have this prefix, and their photos, at most `limit`. The prefix must not be empty or end
+    /// in 0xFF.
     public func viewNames(
-        from first: [UInt8], before end: [UInt8], most: Int
-    ) throws(CatalogueError) -> [[UInt8]: UInt64]? {
-        views.names.bind(1, first)
-        views.names.bind(2, end)
-        views.names.bind(3, Int64(most + 1))
+        beginning prefix: [UInt8], limit: Int
+    ) throws(CatalogueError) -> [[UInt8]: UInt64] {
+        views.beginning.bind(1, prefix)
+        views.beginning.bind(2, Self.end(ofPrefix: prefix))
+        views.beginning.bind(3, Int64(limit))
         var names: [[UInt8]: UInt64] = [:]
-        try views.names.each {
+        try views.beginning.each {
             names[$0.name(0)] = $0.count(1)
             return true
         }
-        return names.count > most ? nil : names
+        return names
     }
 
     /// The photos of a view after one, in the order of their days or else of their numbers, until `visit` returns

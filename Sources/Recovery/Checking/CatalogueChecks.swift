@@ -25,7 +25,7 @@ final class CatalogueChecks: @unchecked Sendable {
         (self.space, self.catalogue) = (space, catalogue)
     }
 
-    /// Runs SQLite's own check of a space's catalogue, and looks for violations of the constraints, on all cores.
+    /// Runs SQLite's own check of a space's catalogue, and looks for violations of the constraints, on several cores.
     ///
     /// - Parameter proceed: called on this thread now and then; false: the rest is left out.
     static func run(
@@ -60,8 +60,7 @@ final class CatalogueChecks: @unchecked Sendable {
         let constraint = IntegrityConstraint.all[number]
         let catalogue = try takeCatalogue()
         let found = try catalogue.locked { tables throws(CatalogueError) -> [Finding] in
-            let numbers = try tables.violations(of: constraint, limit: SpaceCheck.violationsMax)
-            return numbers.isEmpty ? [] : try SpaceCheck.findings(constraint, numbers, tables)
+            try SpaceCheck.findings(ofViolated: constraint, tables)
         }
         lock.withLock {
             if !found.isEmpty { findings[number] = found }

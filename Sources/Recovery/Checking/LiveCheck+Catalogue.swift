@@ -19,9 +19,7 @@ extension LiveCheck {
                     Finding(subject: "the catalogue", cause: $0.text, kind: .catalogue)
                 }
             }
-            let constraint = IntegrityConstraint.all[number]
-            let found = try tables.violations(of: constraint, limit: SpaceCheck.violationsMax)
-            return try SpaceCheck.findings(constraint, found, tables)
+            return try SpaceCheck.findings(ofViolated: IntegrityConstraint.all[number], tables)
         }
         if number >= IntegrityConstraint.all.count { step.next = .allocation(segment: 0) }
         return step

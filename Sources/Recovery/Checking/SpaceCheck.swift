@@ -68,6 +68,9 @@ public struct SpaceCheck {
                 storage: space, readOnly: true, cacheKibibytes: space.limits.catalogueCacheKibibytes)
             try checkCatalogue(catalogue)
             guard !report.isInterrupted else { return }
+            report.fileCount = try catalogue.locked { tables throws(CatalogueError) in
+                try tables.fileCount()
+            }
             try checkContent(catalogue, readsContent: readsContent)
         } catch {
             report.add("the catalogue", words(error), kind: .catalogue, isHarmless: false)
@@ -129,7 +132,6 @@ public struct SpaceCheck {
 
     private mutating func checkCatalogue(_ catalogue: Catalogue) throws(CatalogueError) {
         let (errors, broken) = try CatalogueChecks.run(space, catalogue, while: { advance(0) })
-        report.fileCount = try catalogue.locked { tables throws(CatalogueError) in try tables.fileCount() }
         // Only salvage reads a damaged table, row by row.
         if errors.contains(where: { !$0.isOfIndex }) { report.plan.mustSalvage = true }
         if !errors.isEmpty {
@@ -146,9 +148,11 @@ public struct SpaceCheck {
     }
 
     /// Findings about violations of a constraint, by path.
-    package static func findings(
-        _ constraint: IntegrityConstraint, _ numbers: [UInt64], _ tables: Tables
+    static func findings(
+        ofViolated constraint: IntegrityConstraint, _ tables: Tables
     ) throws(CatalogueError) -> [Finding] {
+        let numbers = try tables.violations(of: constraint, limit: violationsMax)
+        if numbers.isEmpty { return [] }
         let finder = PathFinder(tables: tables)
         guard constraint.subject == .content else {
             return try numbers.map { number throws(CatalogueError) in
