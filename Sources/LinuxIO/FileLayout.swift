@@ -98,25 +98,21 @@ public func isAllZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
     return bytes[0] == 0 && memcmp(start, start + 1, bytes.count - 1) == 0
 }
 
-/// The kernel's answers about an open file.
+/// The host's answers about an open file.
 public struct OpenFileHost: FileLayout.Host {
     private let descriptor: Int32
+    private let calls: any FileSystemCalls
 
-    public init(_ descriptor: Int32) { self.descriptor = descriptor }
-
-    /// SEEK_DATA and SEEK_HOLE of linux/fs.h.
-    private static let (seekData, seekHole): (Int32, Int32) = (3, 4)
+    public init(_ descriptor: Int32, _ calls: any FileSystemCalls = LinuxCalls.shared) {
+        self.descriptor = descriptor
+        self.calls = calls
+    }
 
     public func seek(_ offset: UInt64, hole: Bool) throws(Errno) -> UInt64 {
-        let whence = hole ? Self.seekHole : Self.seekData
-        let found = try retryingInterrupts { lseek(descriptor, off_t(clamping: offset), whence) }
-        guard found >= 0 else { throw Errno(EINVAL) }
-        return UInt64(found)
+        try calls.seek(descriptor, from: offset, hole: hole)
     }
 
     public func read(at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Int {
-        do throws(Errno) { return try LinuxCalls.shared.readFully(descriptor, bytes, at: offset) } catch {
-            return -1
-        }
+        do throws(Errno) { return try calls.readFully(descriptor, bytes, at: offset) } catch { return -1 }
     }
 }

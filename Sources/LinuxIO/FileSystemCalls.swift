@@ -82,6 +82,9 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno)
     /// fallocate(2), FALLOC_FL_PUNCH_HOLE: the bytes read as zeros and take no disk. EOPNOTSUPP where the host cannot.
     func punchHole(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
+    /// The first byte of a hole, or of data, at or after `offset`: SEEK_HOLE and SEEK_DATA of lseek(2). Throws ENXIO if
+    /// there is none.
+    func seek(_ descriptor: Int32, from offset: UInt64, hole: Bool) throws(Errno) -> UInt64
     func status(_ descriptor: Int32) throws(Errno) -> FileStatus
     func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
     /// Sets a file's mtime and ctime to now, as a write does, `count` times, or as often as 100 ms allow: utimensat(2).

@@ -58,6 +58,16 @@ public final class LinuxCalls: FileSystemCalls {
         _ = try retryingInterrupts { obscura_fallocate(descriptor, mode, Int64(offset), Int64(length)) }
     }
 
+    /// SEEK_DATA and SEEK_HOLE of linux/fs.h.
+    private static let (seekData, seekHole): (Int32, Int32) = (3, 4)
+
+    public func seek(_ descriptor: Int32, from offset: UInt64, hole: Bool) throws(Errno) -> UInt64 {
+        let whence = hole ? Self.seekHole : Self.seekData
+        let found = try retryingInterrupts { lseek(descriptor, off_t(clamping: offset), whence) }
+        guard found >= 0 else { throw Errno(EINVAL) }
+        return UInt64(found)
+    }
+
     public func status(_ descriptor: Int32) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingInterrupts { fstat(descriptor, &status) }

@@ -291,6 +291,14 @@ final class SegmentFiles: @unchecked Sendable {
         return min(status.blocks, segmentBytes / 512 + 8192) * 512
     }
 
+    /// Whether the file of a segment in a vault of one space is known to have no data at all: it is empty or one hole.
+    func isHole(_ number: Int) -> Bool {
+        guard let segment = try? segment(number), let size = try? calls.status(segment.descriptor).size else {
+            return false
+        }
+        return FileLayout(of: OpenFileHost(segment.descriptor, calls), size: size)?.stored.isEmpty ?? false
+    }
+
     /// Punches a hole for the host's whole pages within these sectors. Best effort.
     func punch(_ number: Int, sectors: Range<Int>) {
         let page = Geometry.sectorsPerPage

@@ -76,6 +76,10 @@ extension ForwardingCalls {
         try willCall(.allocate, d)
         try real.punchHole(d, offset: offset, length: length)
     }
+    public func seek(_ d: Int32, from offset: UInt64, hole: Bool) throws(Errno) -> UInt64 {
+        try willCall(.status, d)
+        return try real.seek(d, from: offset, hole: hole)
+    }
     public func status(_ d: Int32) throws(Errno) -> FileStatus {
         try willCall(.status, d)
         return try real.status(d)

@@ -287,6 +287,18 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         }
     }
 
+    public func seek(_ d: Int32, from offset: UInt64, hole: Bool) throws(Errno) -> UInt64 {
+        try lock.withLock { () throws(Errno) in
+            let file = current.live.files[try opened(d).inode] ?? FileImage()
+            guard offset < file.size else { throw Errno(ENXIO) }
+            var page = Int(offset) / DiskPage.bytes
+            let end = (Int(file.size) + DiskPage.bytes - 1) / DiskPage.bytes
+            while page < end, (file.page(page) == nil) != hole { page += 1 }
+            if page == end { if hole { return file.size } else { throw Errno(ENXIO) } }
+            return max(offset, UInt64(page * DiskPage.bytes))
+        }
+    }
+
     public func status(_ d: Int32) throws(Errno) -> FileStatus {
         try lock.withLock { () throws(Errno) in
             let file = try opened(d)

@@ -144,6 +144,35 @@ import VaultFormat
         try expectWhole(vault)
     }
 
+    /// The catalogue is asked for the runs of each segment that is compared.
+    @Test func `all segments are compared before an empty one with data is written`() throws {
+        let vault = try make()
+        let perSegment = try vault.unlock().openSpace(.reading).sectorsPerSegment
+        let used = Set(vault.runs.map { Int($0.sector) / perSegment })
+        let empty = try #require((0..<used.count + 1).first { !used.contains($0) })
+        let size = try #require(
+            try FileManager.default.attributesOfItem(atPath: vault.name(empty))[.size] as? UInt64)
+        for data in [nil, Data(repeating: 0, count: 4096), Data([1])] {
+            let file = try #require(FileHandle(forUpdatingAtPath: vault.name(empty)))
+            try file.truncate(atOffset: 0)
+            try file.truncate(atOffset: size)
+            if let data {
+                try file.seek(toOffset: size / 2)
+                file.write(data)
+            }
+            try file.close()
+            let asked = Mutex<Set<Int>>([])
+            let space = try vault.unlock().openSpace(.writing)
+            space.firstRuns = { [samples = vault.samples] sectors, limit in
+                asked.withLock { _ = $0.insert(Int(sectors.lowerBound) / perSegment) }
+                return Array(samples.filter { sectors.contains($0.run.sector) }.prefix(limit))
+            }
+            try space.requireOwnFiles(UInt64(empty * perSegment), 1)
+            #expect(asked.withLock { $0.isSuperset(of: used) } == (data != nil))
+            try space.close()
+        }
+    }
+
     private func show(_ vault: Vaulted, _ stop: WriteStop) throws {
         let space = try vault.unlock().openSpace(.writingIfPossible)
         #expect(space.isReadOnly && space.writeStop == stop)
