@@ -1,3 +1,4 @@
+internal import CShims
 import Glibc
 import Synchronization
 
@@ -6,6 +7,9 @@ public let coreCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
 
 /// Memory of the machine, in bytes; 0 if it is not known.
 public let memoryBytes = max(0, sysconf(Int32(_SC_PHYS_PAGES))) * max(0, sysconf(Int32(_SC_PAGESIZE)))
+
+/// Gives memory that was freed back to the system. The C library keeps what lies below memory in use, for ever.
+public func returnFreeMemory() { obscura_return_memory() }
 
 /// Calls `body` with each number below `count`, in order, on one thread per core, including the calling thread. Returns
 /// when all threads have ended.

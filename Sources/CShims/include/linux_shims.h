@@ -17,6 +17,9 @@ extern const int obscura_direct;
 extern const long obscura_time_now;
 extern const long obscura_time_omit;
 
+/// malloc_trim(3) of all that is free.
+void obscura_return_memory(void);
+
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 
 /// renameat2(2) within a directory: RENAME_EXCHANGE if `isExchange`, else RENAME_NOREPLACE. 0, or -1 and errno.

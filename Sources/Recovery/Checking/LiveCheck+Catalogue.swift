@@ -1,5 +1,7 @@
 import FileRequests
+import LinuxIO
 import VaultCatalogue
+import VaultFormat
 import VaultStore
 
 /// Checks the integrity constraints and the bitmaps of a mounted space. Each step reads a snapshot of the newest
@@ -8,6 +10,8 @@ extension LiveCheck {
     private static let snapshotsMax = 8
     /// Segments whose bits are compared in one step: 4 KiB of memory each at the usual size.
     private static let segmentsPerStep = 1024
+    /// SQLite's cache, while a step lasts. Four times as much is hardly faster.
+    private static let cacheKibibytes = min(64 << 10, Limits.ofCheck.catalogueCacheKibibytes)
 
     /// Looks for violations of the constraint with this index; after the last constraint, checks the database's
     /// integrity.
@@ -70,10 +74,11 @@ extension LiveCheck {
     private func findings(
         in snapshot: Space, _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
     ) -> [Finding] {
+        defer { returnFreeMemory() }
         do throws(CatalogueError) {
-            return try Catalogue(storage: snapshot, readOnly: true).locked { tables throws(CatalogueError) in
-                try find(tables, snapshot)
-            }
+            let catalogue = try Catalogue(
+                storage: snapshot, readOnly: true, cacheKibibytes: Self.cacheKibibytes)
+            return try catalogue.locked { tables throws(CatalogueError) in try find(tables, snapshot) }
         } catch {
             return [
                 Finding(subject: "the catalogue", cause: "it cannot be read completely", kind: .catalogue)
