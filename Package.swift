@@ -261,6 +261,12 @@ if Context.environment["OBSCURA_TESTS"] != nil {
     }
 }
 
+// The test targets to build, separated by blanks, for quick turns while one of them is worked on; all if unset.
+if let chosen = Context.environment["OBSCURA_TEST_TARGETS"]?.split(separator: " ").map(String.init) {
+    let shared = ["TestThreads", "TestFixtures", "LibraryFixtures"]
+    package.targets.removeAll { $0.type == .test && !(chosen + shared).contains($0.name) }
+}
+
 // `scripts/fuzz` builds one program more, with libFuzzer's main, the command as a library, and none of the tests.
 if Context.environment["OBSCURA_FUZZ"] != nil {
     let command = package.targets.first { $0.name == "obscura" }
