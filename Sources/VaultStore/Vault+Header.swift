@@ -42,7 +42,10 @@ public final class HeaderRestoration {
     public init(
         _ path: String, image: [UInt8], calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
-        header = try Header.read(image: image)
+        do throws(VaultError) { header = try Header.read(image: image) } catch {
+            Vault.dropTraces(of: path, calls)
+            throw error
+        }
         (vault, removesFile) = try VaultDirectory.openForRestoring(path, calls: calls)
         do throws(VaultError) {
             try vault.lockHeader()

@@ -253,40 +253,6 @@ public enum Vault {
         dropPageCache(vault, layout)
     }
 
-    /// Drops the file of all spaces from the page cache: fincore(1) shows everybody with read access which parts of it
-    /// were used.
-    ///
-    /// - Parameter ofKilled: also drops dirty pages that a killed session may have left, by syncing them first.
-    static func dropPageCache(
-        _ vault: VaultDirectory, _ layout: SegmentLayout, ofKilled: Bool = false
-    ) {
-        guard layout.isShared,
-            let file = try? vault.calls.openRegular(
-                vault.directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0)
-        else { return }
-        defer { vault.calls.close(file) }
-        if ofKilled { try? vault.calls.dataSync(file) }
-        forgetAll(file, vault.calls)
-    }
-
-    /// Attempts in succession that drop no page, before the rest is left in the cache.
-    static let forgetsMax = 20
-
-    /// Drops a file from the page cache until no page is left. The kernel passes over a page that something else holds
-    /// at this moment, reclaim on another core for example.
-    private static func forgetAll(_ file: Int32, _ calls: any FileSystemCalls) {
-        calls.forget(file, offset: 0, length: 0)
-        var left = calls.cachedPages(file)
-        var attemptsLeft = forgetsMax
-        while left > 0, attemptsLeft > 0 {
-            usleep(1000)
-            calls.forget(file, offset: 0, length: 0)
-            let now = calls.cachedPages(file)
-            attemptsLeft = now < left ? forgetsMax : attemptsLeft - 1
-            left = now
-        }
-    }
-
     /// Leaves the same trace in the host's journal as the first durable write of a session, because a session may only
     /// read.
     ///

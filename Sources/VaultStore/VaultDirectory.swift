@@ -12,9 +12,11 @@ final class VaultDirectory: Sendable {
 
     static let headerName = "obscura.vault"
 
-    /// Opens a vault's directory and header; read-only if the host allows no more.
+    /// Opens a vault's directory and header; read-only if the host allows no more. Drops what a killed session left in
+    /// the page cache.
     static func open(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> VaultDirectory {
         let directory = try openDirectory(path, calls)
+        Vault.dropTraces(in: directory, calls)
         do throws(Errno) {
             let header = try openHeader(directory, calls)
             return VaultDirectory(calls: calls, directory: directory, header: header, ownsHeader: true)
@@ -33,13 +35,15 @@ final class VaultDirectory: Sendable {
             calls: calls, directory: try openDirectory(path, calls), header: header, ownsHeader: true)
     }
 
-    /// Opens a vault whose header may be missing: then an empty one is created.
+    /// Opens a vault whose header may be missing: then an empty one is created. Drops what a killed session left in the
+    /// page cache.
     ///
     /// - Returns: also whether the header's file was created.
     static func openForRestoring(
         _ path: String, calls: any FileSystemCalls
     ) throws(VaultError) -> (vault: VaultDirectory, isMade: Bool) {
         let directory = try openDirectory(path, calls)
+        Vault.dropTraces(in: directory, calls)
         do throws(Errno) {
             // A directory without segments is no vault, so nothing is created in it.
             try requireSegments(directory, calls)

@@ -30,6 +30,7 @@ final class CopyTarget {
         self.header = header
         self.calls = calls
         let directory = try Self.openDirectory(path, calls)
+        Vault.dropTraces(in: directory, calls)
         do throws(VaultError) {
             let file = try Self.openHeader(directory, path, calls)
             vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)

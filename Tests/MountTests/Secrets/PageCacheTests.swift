@@ -97,6 +97,116 @@ import VaultCrypto
         #expect(try resident(place) == 0)
     }
 
+    // MARK: After a kill
+
+    /// A command that opens the vault V; nil: the answer does not matter.
+    private struct Command {
+        var words: [String]
+        var input = ""
+        var status: Int32? = 0
+
+        init(_ words: String, _ input: String = "", _ status: Int32? = 0) {
+            self.words = words.split(separator: " ").map(String.init)
+            (self.input, self.status) = (input, status)
+            if !input.isEmpty {
+                self.words.insert("--password-stdin", at: 1 + (self.words[0] == "space" ? 1 : 0))
+            }
+        }
+    }
+
+    private static let commands = [
+        Command("mount V D", "none\n", 4), Command("check V", "none\n", 4), Command("info V"),
+        Command("mount V D -o ro", "none\n", 4), Command("mount V no/where", "one\n", nil),
+        Command("check V", "one\n"), Command("check V --repair", "one\n"),
+        Command("passwd V", "none\nnew\n", 4), Command("passwd V", "one\ntwo\n", nil),
+        Command("passwd V", "one\nthree\n"), Command("passwd V", "three\none\n"),
+        Command("space add V", "three\nnone\n", 4), Command("space add V", "three\none\ntwo\n", nil),
+        Command("space remove V --yes", "none\n", 4),
+        Command("header export V H"), Command("header restore V H"),
+        Command("header restore V source/a", "", 6),
+        Command("backup V W"), Command("backup V W"), Command("grow V 16M", "", nil), Command("grow V 50M"),
+        Command("create V --spaces=2 --size=16M", "new\n", nil),
+        Command("import V source", "none\n", 4), Command("import V source", "one\n"),
+        Command("export V E", "none\n", 4), Command("export V E", "one\n"),
+        Command("private V", "none\n", nil), Command("unmount V", "", nil),
+    ]
+
+    private func run(_ command: Command, _ place: Place) throws {
+        let ended = try place.run([obscura] + command.words, command.input)
+        if let status = command.status {
+            #expect(ended.status == status, "\(command.words): \(ended.errors)")
+        }
+    }
+
+    /// Leaves pages of a space in memory as a killed mount does, one of them not on the disk yet.
+    private func leavePages(at start: UInt64, in place: Place) throws {
+        let file = open(place.vault + "/spaces", O_RDWR | O_CLOEXEC)
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 32 << 10)
+        try #require(pread(file, &bytes, bytes.count, off_t(start)) == bytes.count)
+        try #require(pwrite(file, bytes, 4096, off_t(start)) == 4096)
+        #expect(try resident(place) > 0)
+    }
+
+    @Test func `every command drops what a killed mount has left, whatever it answers`() throws {
+        let place = try Place(spaces: 2)
+        guard try hostType(place) != Self.tmpfs else { return }
+        #expect(try place.run([obscura, "space", "add", "V", "--password-stdin"], "two\none\n").status == 0)
+        let hidden = try space(place, "two")
+        let start = try SegmentFile(place.vault, space: hidden, 2).start
+        for name in ["a", "b"] { try place.source(name, [UInt8](repeating: 1, count: 300_000)) }
+
+        for (number, command) in Self.commands.enumerated() {
+            if number < 3 {
+                try place.mount(password: "two")
+                try use(place)
+                try place.shell("cp D/albums/a D/albums/late; cat D/albums/* > /dev/null")
+                kill(try #require(place.daemon), SIGKILL)
+                #expect(eventually { place.daemon == nil })
+                try place.shell("umount -l D")
+                #expect(try resident(place, space: hidden) > 0)
+            } else {
+                try leavePages(at: start, in: place)
+            }
+            try run(command, place)
+            #expect(try resident(place) == 0, "\(command.words)")
+        }
+        // While another space is mounted.
+        try place.mount(password: "one")
+        for command in [
+            Command("mount V D", "two\n", 5), Command("check V", "none\n", nil), Command("info V"),
+            Command("passwd V", "none\nnew\n", 5), Command("backup V W"),
+        ] {
+            try leavePages(at: start, in: place)
+            try run(command, place)
+            #expect(try resident(place, space: hidden) == 0, "\(command.words)")
+        }
+        try place.unmount()
+        #expect(try resident(place) == 0)
+    }
+
+    @Test func `commands also drop them where the header is damaged or missing`() throws {
+        let place = try Place(spaces: 2, size: "16M")
+        guard try hostType(place) != Self.tmpfs else { return }
+        let header = place.vault + "/obscura.vault"
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: header))
+        try Data(count: bytes.count).write(to: URL(fileURLWithPath: header))
+        for command in [
+            Command("mount V D", "one\n", 6), Command("check V", "one\n", 6), Command("info V", "", 6),
+            Command("header export V H", "", 6),
+        ] {
+            try leavePages(at: 0, in: place)
+            try run(command, place)
+            #expect(try resident(place) == 0, "\(command.words)")
+        }
+        unlink(header)
+        for command in [Command("mount V D", "one\n", 3), Command("info V", "", 3)] {
+            try leavePages(at: 0, in: place)
+            try run(command, place)
+            #expect(try resident(place) == 0, "\(command.words)")
+        }
+    }
+
     @Test func `nothing of any space stays in memory after a backup`() throws {
         let place = try Place(spaces: 2)
         guard try hostType(place) != Self.tmpfs else { return }
