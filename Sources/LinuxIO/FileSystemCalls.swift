@@ -153,6 +153,12 @@ extension FileSystemCalls {
         }
     }
 
+    /// Opens a regular file for writing whole pages past this kernel's page cache: O_DIRECT. Throws EINVAL if the host
+    /// cannot, here or at the first write.
+    public func openDirect(_ directory: Int32, _ path: String) throws(Errno) -> Int32 {
+        try openRegular(directory, path, flags: O_RDWR | obscura_direct, mode: 0)
+    }
+
     /// As `open`, but reading does not change the access time if the caller owns the file.
     private func openTraceless(
         _ directory: Int32, _ path: String, flags: Int32, mode: UInt32

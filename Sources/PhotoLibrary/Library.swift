@@ -127,9 +127,26 @@ public final class Library: @unchecked Sendable {
 
     /// Call before the first request of a session, with a mount or without: it then leaves the same traces on the host
     /// whether it writes or not. Does nothing in a vault of one space.
-    public func startCoverTraffic() {
+    ///
+    /// - Parameter withWrites: whether it also hides how much it writes.
+    public func startCoverTraffic(withWrites: Bool = true) {
         guard !options.readOnly else { return }
-        unlocked?.cover?.start { [weak self] in self?.isReadOnly == false }
+        if !withWrites { session.space.omitCoverWrites() }
+        unlocked?.cover?.start(
+            isWanted: { [weak self] in self?.isReadOnly == false },
+            writeSome: { [weak self] in self?.session.space.writeCover(most: Self.coverStepBytes) })
+    }
+
+    /// Cover writes of one step, of which there are at most ten a second.
+    private static let coverStepBytes: UInt64 = 4 << 20
+    /// The time at the end of a session for the cover writes that are left.
+    private static let coverEndMilliseconds: Int64 = 1000
+
+    /// Writes the rest of the session's cover writes, while the traffic that hides their times goes on.
+    private func finishCover() {
+        guard unlocked?.cover?.isActive == true, !isReadOnly else { return }
+        session.space.finishCover(
+            milliseconds: Self.coverEndMilliseconds, isWriting: session.hasUnwritten)
     }
 
     /// Cancels long tasks, now and later, because the mount is about to end. Thumbnails are then unavailable; the next
@@ -151,6 +168,7 @@ public final class Library: @unchecked Sendable {
             unlocked?.dropPageCache()
             return
         }
+        finishCover()
         let syncsBefore = unlocked?.cover?.beginEnd() ?? 0
         if isPatient { session.flushAtEnd() }
         if isReadOnly { return try closeStopped() }

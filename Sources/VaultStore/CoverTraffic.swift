@@ -48,11 +48,17 @@ public final class CoverTraffic: Sendable {
 
     /// Starts the thread, if one can be created. Call once.
     ///
-    /// - Parameter isWanted: called at each step; if it returns false, the step is left out.
-    public func start(isWanted: @escaping @Sendable () -> Bool) {
+    /// - Parameters:
+    ///   - isWanted: called at each step; if it returns false, the step is left out.
+    ///   - writeSome: called at each step: writes some of the session's cover writes.
+    public func start(
+        isWanted: @escaping @Sendable () -> Bool, writeSome: @escaping @Sendable () -> Void = {}
+    ) {
         phase.withLock { $0 = .running }
         isRunning.store(true, ordering: .releasing)
-        if !startThreadIfPossible({ [self] in run(isWanted) }) { phase.withLock { $0 = .ended } }
+        if !startThreadIfPossible({ [self] in run(isWanted, writeSome) }) {
+            phase.withLock { $0 = .ended }
+        }
     }
 
     /// Notes a request or a write.
@@ -112,6 +118,9 @@ public final class CoverTraffic: Sendable {
         isRunning.store(false, ordering: .relaxed)
     }
 
+    /// Whether `start` was called, and the session has not ended.
+    public var isActive: Bool { isRunning.load(ordering: .relaxed) }
+
     /// Ends the thread and waits for it. Returns false if `start` was not called, or the session has ended.
     @discardableResult
     public func stop() -> Bool {
@@ -130,7 +139,7 @@ public final class CoverTraffic: Sendable {
 
     private var isEnding: Bool { phase.withLock { $0 != .running } }
 
-    private func run(_ isWanted: () -> Bool) {
+    private func run(_ isWanted: () -> Bool, _ writeSome: () -> Void) {
         var schedule = CoverSchedule()
         lock.lock()
         while !isEnding {
@@ -154,6 +163,7 @@ public final class CoverTraffic: Sendable {
                         Vault.touch(vault, VaultDirectory.headerName, count: changes)
                     }
                 }
+                if !isEnding { writeSome() }
             }
             lock.lock()
             if !isEnding { change.wait(lock, untilMilliseconds: now + CoverSchedule.pause) }

@@ -248,6 +248,69 @@ final class SectorAllocator {
         return (sector, run.count)
     }
 
+    /// Reserves up to `pages` whole pages of consecutive sectors that are to get no content: at `place` if some are free
+    /// there, else at least `distance` sectors ahead of where content goes next. Content goes there all the same, because
+    /// nothing else changes. Nil if there are none, or none soon found.
+    func takeAside(
+        pages: Int, at place: UInt64?, distance: UInt64
+    ) throws(StoreError) -> (sector: UInt64, count: Int)? {
+        let total = UInt64(segmentCount) * UInt64(sectorsPerSegment)
+        guard total > 0 else { return nil }
+        func isAhead(_ sector: UInt64) -> Bool {
+            [cursor, smallCursor].allSatisfy { cursor in
+                (sector + total - position(cursor) % total) % total >= distance / 2
+            }
+        }
+        if let place, isAhead(place), let found = try pagesAside(from: place, most: pages),
+            found.sector == place
+        {
+            return found
+        }
+        let start = (position(cursor) + distance) % total
+        var least = pages
+        while least > 0 {
+            for step in 0...min(segmentCount, Self.segmentsTriedAside) {
+                let segment = (Int(start / UInt64(sectorsPerSegment)) + step) % segmentCount
+                let first = UInt64(segment * sectorsPerSegment)
+                let found = try pagesAside(from: step == 0 ? start : first, least: least, most: pages)
+                if let found, isAhead(found.sector) { return found }
+                if let found { try abandon(found.sector, found.count) }
+            }
+            least /= 2
+        }
+        return nil
+    }
+
+    private static let segmentsTriedAside = 64
+
+    private func position(_ cursor: (segment: Int, index: Int)) -> UInt64 {
+        UInt64(cursor.segment * sectorsPerSegment + cursor.index)
+    }
+
+    /// Reserves whole pages of consecutive free sectors at or behind `sector`, in its segment.
+    private func pagesAside(
+        from sector: UInt64, least: Int = 1, most: Int
+    ) throws(StoreError) -> (sector: UInt64, count: Int)? {
+        let segment = Int(sector / UInt64(sectorsPerSegment))
+        let (page, sectors) = (Geometry.sectorsPerPage, (least + 1) * Geometry.sectorsPerPage - 1)
+        guard segment < segmentCount, mayHave(least * page, segment), let entry = try trusted(segment)
+        else { return nil }
+        let from = Int(sector % UInt64(sectorsPerSegment))
+        // Wherever a run of so many begins, the pages are in it.
+        let isAligned = entry.used.freeRun(
+            from: from, least: least * page, most: most * page, also: entry.reserved)
+        guard
+            let run = isAligned.flatMap({ $0.lowerBound % page == 0 ? $0 : nil })
+                ?? entry.used.freeRun(
+                    from: from, least: sectors, most: (most + 1) * page - 1, also: entry.reserved)
+        else { return nil }
+        let first = (run.lowerBound + page - 1) / page * page
+        let count = min(most * page, (run.upperBound - first) / page * page)
+        guard count > 0 else { return nil }
+        reserve(entry, first..<first + count)
+        return (UInt64(segment * sectorsPerSegment + first), count)
+    }
+
     private func reserve(_ entry: SegmentBits, _ run: Range<Int>) {
         entry.reserved.set(run)
         entry.reservedCount += run.count

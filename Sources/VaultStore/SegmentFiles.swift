@@ -183,14 +183,14 @@ final class SegmentFiles: @unchecked Sendable {
     }
 
     /// Maps a failed call for writing a segment to an error.
-    private func refused(_ error: Errno, _ number: Int) -> StoreError {
+    func refused(_ error: Errno, _ number: Int) -> StoreError {
         if error == .noEntry { return .segmentMissing(number) }
         if error.refusesWriting { noteRefusal(error) }
         return StoreError(error)
     }
 
     /// Checks the claim.
-    private func willWrite() throws(StoreError) {
+    func willWrite() throws(StoreError) {
         do throws(StoreError) { try claim?.willWrite() } catch {
             if case .io(let number) = error, number.refusesWriting { noteRefusal(number) }
             throw error
@@ -414,7 +414,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Throws if a write would extend the file of all spaces. Only `grow` moves its end: a write beyond would leave a
     /// hole in other spaces.
-    private func checkEnd(
+    func checkEnd(
         _ range: Range<UInt64>, _ number: Int, _ segment: OpenSegment
     ) throws(StoreError) {
         let found = try bytes(number, segment)
@@ -474,7 +474,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Offset of sectors in the file of their segment. Throws `damaged` if they cross the segment's end, which no
     /// extent does.
-    private func place(_ sector: UInt64, _ count: Int) throws(StoreError) -> (segment: Int, offset: UInt64) {
+    func place(_ sector: UInt64, _ count: Int) throws(StoreError) -> (segment: Int, offset: UInt64) {
         let (number, index) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
         let offset = index * UInt64(Geometry.sectorBytes)
         guard number < UInt64(Geometry.segmentsMax), offset + UInt64(count) <= segmentBytes else {

@@ -159,6 +159,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     let overwriting = Lock()
     let randomStream = RandomStream()
 
+    /// Held while cover writes are written; taken before `lock`, and guards `coverWrites`.
+    let coverLock = Lock()
+    var coverWrites = CoverWrites()
+
     let chunkBuffers: BufferPool
     /// Chunks sealed and written by one call.
     static let chunksPerWrite = 4

@@ -65,12 +65,14 @@ extension Vault {
     ///   - bytesPerSpace: rounded up to whole segments; nil only for a single space, which grows on demand.
     ///   - segmentBytes: a power of two that the header may name; nil: chosen by the size.
     ///   - limits: `least` creates a vault with the smallest segments.
+    ///   - coverBytes: bytes of several spaces that are written once more; nil: a random number, see `CoverAmount`.
     ///   - progress: called with the bytes written so far and the total, every MiB and between the steps. Its error
     ///     ends the creation.
     public static func create(
         at path: String, spaces: Int, bytesPerSpace: UInt64?, kdf: KDFParameters, password: SecretBytes,
         segmentBytes wanted: UInt64? = nil, stretcher: any PasswordStretcher = LocalStretcher(),
         calls: any FileSystemCalls = LinuxCalls.shared, limits: Limits = .ofProcess,
+        coverBytes: UInt64? = nil,
         progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let chosen = try checkedSegmentBytes(path, spaces, bytesPerSpace, isLeast: limits == .least)
@@ -92,7 +94,8 @@ extension Vault {
             if layout.isShared {
                 try requireRoom(for: total, directory, calls)
                 made.hasSpaces = true
-                try fill(directory, layout, to: segments, calls, progress)
+                let cover = coverBytes ?? CoverAmount.ofCreation()
+                try fill(directory, layout, to: segments, calls, coverBytes: cover, progress)
             }
             try progress(total, total)
             try syncDirectory(layout.directoryPath, directory, calls)
@@ -152,15 +155,18 @@ extension Vault {
     ///
     /// Disk for all of it is reserved first if the host can. If this throws, the file is cut to whole rows, because a
     /// mount may be using those already; the caller removes an empty file.
+    ///
+    /// - Parameter coverBytes: as many of the new bytes are written once more.
     static func fill(
         _ directory: Int32, _ layout: SegmentLayout, to count: Int,
-        _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
+        _ calls: any FileSystemCalls, coverBytes: UInt64 = 0,
+        _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let file = try SpacesFile(directory, calls)
         let end = UInt64(count) * layout.rowBytes
         do throws(VaultError) {
             try file.reserve(end)
-            try file.complete(end, progress)
+            try file.complete(end, coverBytes: coverBytes, progress)
         } catch {
             file.shorten(toWhole: layout.rowBytes)
             throw error
@@ -316,20 +322,47 @@ private final class SpacesFile {
     }
 
     /// Fills the file up to `bytes` and syncs it. Calls `progress` with size and goal before every MiB.
+    ///
+    /// - Parameter coverBytes: as many bytes are written once more, in equal parts along the way: so nothing but the
+    ///   time of the whole tells how many.
     func complete(
-        _ bytes: UInt64, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
+        _ bytes: UInt64, coverBytes: UInt64 = 0, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
-        let stream = RandomStream()
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { block.deallocate() }
-        while size < bytes {
-            try progress(size, bytes)
+        let begin = size
+        for part in 1...Self.parts where coverBytes > 0 || part == Self.parts {
+            let start = size
+            size = max(size, begin + (bytes - min(bytes, begin)) / Self.parts * part)
+            if part == Self.parts { size = max(start, bytes) }
+            try write(start..<size, block) { position throws(VaultError) in try progress(position, bytes) }
+            var left = size > start ? coverBytes / Self.parts : 0
+            while left > 0 {
+                // What the disk does not have yet would be written but once.
+                let end = min(size, start + left)
+                try write(start..<end, block) { _ throws(VaultError) in try progress(size, bytes) }
+                left -= end - start
+            }
+        }
+    }
+
+    private static let parts: UInt64 = 16
+
+    /// Writes random bytes to a part of the file and syncs it. Calls `progress` before every MiB.
+    private func write(
+        _ range: Range<UInt64>, _ block: UnsafeMutableRawBufferPointer,
+        _ progress: (_ position: UInt64) throws(VaultError) -> Void
+    ) throws(VaultError) {
+        let stream = RandomStream()
+        var position = range.lowerBound
+        while position < range.upperBound {
+            try progress(position)
             stream.fill(block)
-            let count = Int(min(bytes - size, UInt64(block.count)))
+            let count = Int(min(range.upperBound - position, UInt64(block.count)))
             do throws(Errno) {
-                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: size)
+                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: position)
             } catch { throw Self.failure(error) }
-            size += UInt64(count)
+            position += UInt64(count)
         }
         do throws(Errno) { try calls.dataSync(file) } catch { throw Self.failure(error) }
     }

@@ -97,6 +97,8 @@ public enum Limit: Sendable {
     case standardErrors(Double)
     /// As many as honest vaults exceed with this chance, in one feature or more.
     case chance(Double)
+    /// Such a share of them and so many standard errors, for every feature: they may tell something, but no more.
+    case share(Double, standardErrors: Double)
 
     /// The most of `count` vaults that may be told right by one of `tests` features.
     /// - Parameter isWorst: the best of so many is judged at once.
@@ -107,6 +109,9 @@ public enum Limit: Sendable {
             return min(count, Int(most))
         case .standardErrors(let errors):
             return Self.mostRight(of: count, chance: erfc(errors / 2.0.squareRoot()) / 2 / Double(tests))
+        case .share(let share, let errors):
+            let most = Double(count) * share + errors * (Double(count) * share * (1 - share)).squareRoot()
+            return min(count, Int(most.rounded(.down)))
         case .chance(let chance):
             // Half of it for the features, half for the header's bytes.
             return Self.mostRight(of: count, chance: chance / 2 / Double(tests))

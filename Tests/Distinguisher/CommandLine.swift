@@ -11,6 +11,9 @@ import Synchronization
 /// `disks PAIRS DIRECTORY [KIND…]`: as many pairs on each kind of file system (ext4, xfs, exfat) that this machine
 /// can mount from a file, each vault on a disk of its own, with sessions of up to some minutes; then some with mistakes
 /// that only such disks show, which must be found.
+///
+/// `written PAIRS DIRECTORY`: as many pairs with one session of each space, of which nothing is looked at but the bytes
+/// that were written: they may tell 65 % of the vaults.
 public func playFromCommandLine(_ arguments: [String]) -> Int32 {
     if arguments.count >= 3, arguments[0] == "disks", let pairs = Int(arguments[1]), pairs >= 20 {
         let kinds = arguments.dropFirst(3).compactMap { HostImage.Kind(rawValue: $0) }
@@ -20,6 +23,9 @@ public func playFromCommandLine(_ arguments: [String]) -> Int32 {
             }
         }
     }
+    if arguments.count == 3, arguments[0] == "written", let pairs = Int(arguments[1]), pairs >= 20 {
+        return whileInterruptible { try playWritten(pairs, in: arguments[2]) }
+    }
     let counts = arguments.prefix(3).compactMap { Int($0) }
     guard arguments.count >= 5, counts.count == 3, counts.allSatisfy({ $0 == 0 || $0 >= 20 }) else {
         FileHandle.standardError.write(
@@ -27,6 +33,7 @@ public func playFromCommandLine(_ arguments: [String]) -> Int32 {
                 """
                 usage: obscura-distinguisher PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…
                        obscura-distinguisher disks PAIRS DIRECTORY [KIND…]
+                       obscura-distinguisher written PAIRS DIRECTORY
 
                 """.utf8))
         return 2
@@ -53,6 +60,30 @@ private func whileInterruptible(_ body: () throws -> Bool) -> Int32 {
     return isHonest ? 0 : 1
 }
 
+/// Returns whether the bytes written tell no more than they may, and a session that hides nothing.
+private func playWritten(_ pairs: Int, in directory: String) throws -> Bool {
+    var distinguisher = Distinguisher(
+        pairs: pairs, seed: .random(in: 0..<1 << 32), directory: directory,
+        limit: .share(0.65, standardErrors: 3))
+    distinguisher.countsBytes = true
+    distinguisher.fittedPairs = pairs / 4
+    let isHonest = try play(distinguisher, "of one session each, bytes written").isHonest
+    if isInterrupted.load(ordering: .relaxed) { return isHonest }
+    distinguisher.pairs = 20
+    distinguisher.fittedPairs = 5
+    return try isFound(.withoutCoverWrites, distinguisher, "bytes written") && isHonest
+}
+
+/// Plays pairs with a mistake. Returns whether it is found.
+private func isFound(_ leak: Leak, _ distinguisher: Distinguisher, _ what: String) throws -> Bool {
+    var distinguisher = distinguisher
+    distinguisher.leaks = [leak]
+    let told = try play(distinguisher, "with \(leak.rawValue), \(what)").failures.map(\.name)
+    let isFound = leak.isFound(by: told)
+    say("\(isFound ? "PASSED: that must fail" : "FAILED: that must be found")\n")
+    return isFound
+}
+
 /// Returns whether only planted leaks were found.
 private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage.Kind]) throws -> Bool {
     var isRight = true
@@ -77,14 +108,14 @@ private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage
         let mistakes: [Leak] = (kind == .ext4 ? [.withoutCoverTraffic] : []) + [.filesOfTheirOwnLevelled]
         for leak in mistakes
         where !isInterrupted.load(ordering: .relaxed) {
-            distinguisher.leaks = [leak]
             distinguisher.rests = leak == .withoutCoverTraffic
-            let told = try play(distinguisher, "with \(leak.rawValue), on disks of \(kind.rawValue)").failures
-                .map(\.name)
-            let isFound = leak.isFound(by: told)
-            say("\(isFound ? "PASSED: that must fail" : "FAILED: that must be found")\n")
-            isRight = isRight && isFound
+            isRight = try isFound(leak, distinguisher, "on disks of \(kind.rawValue)") && isRight
         }
+        guard kind == .ext4, !isInterrupted.load(ordering: .relaxed) else { continue }
+        distinguisher.countsBytes = true
+        distinguisher.limit = .share(0.65, standardErrors: 3)
+        (distinguisher.pairs, distinguisher.fittedPairs) = (pairs, pairs / 4)
+        isRight = try play(distinguisher, "of one session each, on disks of ext4").isHonest && isRight
     }
     return isRight
 }

@@ -1,7 +1,9 @@
 import Dispatch
 import Foundation
+import PhotoLibrary
 import Synchronization
 import TestSupport
+import VaultStore
 
 /// The distinguisher of deniability: vaults in pairs, alike but for the hidden spaces of one, and an attacker with a
 /// copy and the decoy's password who tries to tell which is which.
@@ -28,6 +30,10 @@ public struct Distinguisher: Sendable {
     public var actionMilliseconds = 60
     /// Whether sessions on disks of their own last up to some minutes, with nothing to do at their end.
     public var rests = false
+    /// Whether the vaults of a pair have one session of each space, and nothing is looked at but how much was written.
+    public var countsBytes = false
+    /// Whether vaults hide how much their creation and their sessions write.
+    public var covers = true
     /// How many pairs are played at once; nil: as many as there are processors.
     public var width: Int?
     /// Told how many pairs are done.
@@ -94,7 +100,10 @@ public struct Distinguisher: Sendable {
 
     private func playPair(_ number: Int) throws -> (alone: Sample, hidden: Sample) {
         var generator = Generator(seed &+ UInt64(number) &* 0x1000_0000_01B3)
-        let history = History(seed: generator.next(), last: last, isPlain: !leaks.isEmpty)
+        let history =
+            countsBytes
+            ? History(bytesSeed: generator.next(), isSmall: !leaks.isEmpty)
+            : History(seed: generator.next(), last: last, isPlain: !leaks.isEmpty)
         var samples: [World: Sample] = [:]
         // Which is made first is no feature.
         for world in World.allCases.shuffled(using: &generator) {
@@ -121,8 +130,45 @@ public struct Distinguisher: Sendable {
         }
         let stretcher = RememberingStretcher()
         if let disk { return try sample(on: disk, path, history, world, stretcher) }
-        try Player(vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher).play()
+        let player = player(vault, history, world, stretcher)
+        try player.play()
+        if countsBytes { return try written(player, history, stretcher) }
         return try look(vault, history, stretcher)
+    }
+
+    private func player(
+        _ vault: String, _ history: History, _ world: World, _ stretcher: RememberingStretcher
+    ) -> Player {
+        let player = Player(
+            vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher)
+        player.covers = covers && !leaks.contains(.withoutCoverWrites)
+        return player
+    }
+
+    /// The bytes that were written, less those that the decoy explains: the size of all spaces, which is public, and
+    /// what is in the decoy.
+    private func written(
+        _ player: Player, _ history: History, _ stretcher: RememberingStretcher
+    ) throws -> Sample {
+        var sample = Sample()
+        sample.add(
+            .written, bytesWrittenFeature,
+            Double(player.written.value) - Double(try explained(player.vault, history, stretcher)))
+        return sample
+    }
+
+    private func explained(
+        _ vault: String, _ history: History, _ stretcher: RememberingStretcher
+    ) throws -> UInt64 {
+        let unlocked = try patiently {
+            try Vault.unlock(
+                vault, password: Player.password(of: 0), readOnly: true, stretcher: stretcher)
+        }
+        let library = try Library.open(unlocked, options: Player.options(history, readOnly: true))
+        let use = library.statistics()
+        try library.close()
+        return (use.blocks - use.free) * use.blockBytes
+            + history.bytesPerSpace * UInt64(history.spaceCount)
     }
 
     /// As `sample`, the vault having a disk of its own.
@@ -133,8 +179,7 @@ public struct Distinguisher: Sendable {
         let host = try HostImage(kind, in: path)
         defer { host.leave() }
         let vault = host.mountPoint + "/vault"
-        let player = Player(
-            vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher)
+        let player = player(vault, history, world, stretcher)
         player.pause = { host.sync() }
         player.actionMilliseconds = actionMilliseconds
         player.rests = rests
@@ -145,6 +190,13 @@ public struct Distinguisher: Sendable {
             try host.mount()
         }
         try player.play()
+        if countsBytes {
+            let explained = try explained(vault, history, stretcher)
+            var sample = try written(player, history, stretcher)
+            try host.unmount()
+            try sample.addBytes(of: host, explained: explained)
+            return sample
+        }
         var sample = Sample()
         let attacker = try Attacker(vault, Player.password(of: 0))
         let files = try VaultFiles(vault, attacker)

@@ -5,6 +5,15 @@ public import TestSupport
 import VaultCrypto
 import VaultFormat
 
+/// The bytes written to the files of a vault, in all sessions: what a disk counts that holds nothing else.
+public final class WrittenBytes: Sendable {
+    private let count = Mutex<UInt64>(0)
+
+    public var value: UInt64 { count.withLock { $0 } }
+
+    func add(_ bytes: Int) { count.withLock { $0 += UInt64(bytes) } }
+}
+
 /// The real calls of one session, which can be killed at any of its writes, and can be made to leak.
 public final class DistinguisherCalls: ForwardingCalls {
     private struct State {
@@ -23,6 +32,7 @@ public final class DistinguisherCalls: ForwardingCalls {
     private let pattern: [UInt8]
     /// Facts about the vault that the leaks use.
     private let spaceCount: Int
+    private let written: WrittenBytes?
 
     static let patternBytes = 64 << 10
     /// Of the vaults of the distinguisher.
@@ -32,7 +42,10 @@ public final class DistinguisherCalls: ForwardingCalls {
     /// Where `counterInHeader` counts: in bytes that mean nothing.
     static let counterOffset = 3000
 
-    public init(leaks: Set<Leak> = [], pattern: [UInt8] = [], spaceCount: Int = 2) {
+    public init(
+        leaks: Set<Leak> = [], pattern: [UInt8] = [], spaceCount: Int = 2, written: WrittenBytes? = nil
+    ) {
+        self.written = written
         self.leaks = leaks
         self.pattern = pattern
         self.spaceCount = spaceCount
@@ -112,6 +125,7 @@ public final class DistinguisherCalls: ForwardingCalls {
         -> Int
     {
         try change()
+        written?.add(bytes.count)
         let (path, isFilling, isCounting) = state.withLock {
             ($0.paths[descriptor] ?? "", $0.isFilling, $0.isCounting)
         }

@@ -20,6 +20,8 @@ public struct History: Sendable {
         var ending: Ending
         /// The rest before it ends: by then the program has done its remaining work by itself.
         var restMilliseconds = 0
+        /// Bytes of one more file, besides the actions.
+        var bytes = 0
     }
 
     /// Which session is the last before the copy is taken.
@@ -43,6 +45,7 @@ public struct History: Sendable {
     var trashDays: Int
     var sessions: [Session]
     var growth: Growth?
+    var bytesPerSpace = Self.bytesPerSpace
 
     static let bytesPerSpace: UInt64 = 16 << 20
     static let grownBytesPerSpace: UInt64 = 20 << 20
@@ -85,6 +88,23 @@ public struct History: Sendable {
                 killedAfter: Bool.random(using: &generator)
                     ? nil : Int.random(in: 0..<20, using: &generator))
         }
+    }
+
+    /// Two spaces, and one session of each, of which the hidden one writes 1 to 8 MB more.
+    ///
+    /// - Parameter isSmall: in a small vault, and never less than 6 MB more.
+    init(bytesSeed seed: UInt64, isSmall: Bool) {
+        self.init(seed: seed, last: .hidden, isPlain: true)
+        var generator = Generator(seed &+ 1)
+        trashDays = 30
+        isDecoyAdded = Bool.random(using: &generator)
+        sessions = (0..<2).map { space in
+            var session = Self.session(of: space, &generator)
+            (session.ending, session.restMilliseconds) = (.unmount, 0)
+            return session
+        }
+        sessions[1].bytes = Int.random(in: (isSmall ? 6_000_000 : 1_000_000)...8_000_000, using: &generator)
+        if !isSmall { bytesPerSpace = 64 << 20 }
     }
 
     private static func session(of space: Int, _ generator: inout Generator) -> Session {

@@ -6,6 +6,8 @@ public enum Leak: String, CaseIterable, Sendable {
     case looksNotTouched
     /// Times are set at the beginning and the end of a session only: the host's journal shows the commits in between.
     case withoutCoverTraffic
+    /// A session writes what it has to write, and a new vault is written once: hosts count all bytes ever written.
+    case withoutCoverWrites
     /// Each space has a file of its own, whose time is that of its last write.
     case filesOfTheirOwn
     /// Each space has a file of its own. Their times are set alike at the end of each session.
@@ -40,6 +42,7 @@ public enum Leak: String, CaseIterable, Sendable {
         case .filesOfTheirOwn: ["mtime rank of own files: decoy - others"]
         // Only a host's counters and its journal tell of it, many of them a little.
         case .filesOfTheirOwnLevelled, .withoutCoverTraffic: []
+        case .withoutCoverWrites: [bytesWrittenFeature, bytesOfDiskFeature]
         case .slotsInOrder: ["slot of the decoy"]
         case .growsAlone: ["bytes behind the last row"]
         case .zerosInNewSegments: ["zero sectors: mean of others"]
@@ -49,6 +52,10 @@ public enum Leak: String, CaseIterable, Sendable {
         }
     }
 }
+
+/// The names of the bytes that were written, by the program and to the whole disk.
+let bytesWrittenFeature = "bytes written, less those that the decoy explains"
+let bytesOfDiskFeature = "ext4: bytes ever written, less those that the decoy explains"
 
 /// The name under which the worst byte of the header is reported.
 let headerBytesFeature = "every byte of the header"

@@ -22,6 +22,10 @@ final class Player: HistoryPlayer {
     var actionMilliseconds = 0
     /// Whether sessions rest before they end.
     var rests = false
+    /// Whether sessions and the vault's creation hide how much they write.
+    var covers = true
+    /// Counts the bytes of all sessions.
+    let written = WrittenBytes()
     /// An action on the host before a session, once all programs have closed the vault; told the session's number.
     var interval: (Int) throws -> Void = { _ in }
 
@@ -50,8 +54,9 @@ final class Player: HistoryPlayer {
                 calls.setFilling(true)
                 defer { calls.setFilling(false) }
                 try Vault.create(
-                    at: vault, spaces: history.spaceCount, bytesPerSpace: History.bytesPerSpace,
-                    kdf: Self.kdf, password: password, stretcher: stretcher, calls: calls
+                    at: vault, spaces: history.spaceCount, bytesPerSpace: history.bytesPerSpace,
+                    kdf: Self.kdf, password: password, stretcher: stretcher, calls: calls,
+                    coverBytes: covers ? nil : 0
                 ) { _, _ in }
             }
             guard leaks.contains(.slotsInOrder), try Attacker(vault, password).space != 0 else { return }
@@ -113,6 +118,9 @@ final class Player: HistoryPlayer {
             var visitor = visitor(session.space, calls)
             defer { visitors[session.space] = visitor }
             try visitor.act(library, seed: session.seed, count: session.actionCount)
+            if session.bytes > 0 {
+                try visitor.put(library, "film.bin", noise(session.bytes, seed: Int(session.seed >> 33)))
+            }
             try end(library, session, visitor, calls)
         }
         if leaks.contains(.growsAlone) && session.space > 0 { try addSegment() }
@@ -168,7 +176,7 @@ final class Player: HistoryPlayer {
     }
 
     private func begin(_ library: Library) {
-        if !leaks.contains(.withoutCoverTraffic) { library.startCoverTraffic() }
+        if !leaks.contains(.withoutCoverTraffic) { library.startCoverTraffic(withWrites: covers) }
         library.didGoLive()
     }
 
@@ -203,7 +211,7 @@ final class Player: HistoryPlayer {
     }
 
     private func calls() -> DistinguisherCalls {
-        DistinguisherCalls(leaks: leaks, pattern: pattern, spaceCount: history.spaceCount)
+        DistinguisherCalls(leaks: leaks, pattern: pattern, spaceCount: history.spaceCount, written: written)
     }
 }
 

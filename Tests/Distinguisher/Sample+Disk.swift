@@ -31,6 +31,35 @@ extension Sample {
 
     // MARK: Disk
 
+    /// How much was ever written to the disk, which is not mounted: s_kbytes_written of ext4's superblock. And the
+    /// seconds from the oldest commit that its journal still has to the newest.
+    mutating func addBytes(of host: HostImage, explained: UInt64) throws {
+        guard host.kind == .ext4 else { return }
+        var (kibibytes, seconds) = (UInt64(0), [UInt64]())
+        try host.forEachData { place, bytes in
+            if place == 0 {
+                kibibytes = UInt64(
+                    littleEndian: bytes.loadUnaligned(fromByteOffset: 1024 + 0x178, as: UInt64.self))
+            }
+            seconds += Self.commitSeconds(bytes)
+        }
+        add(.written, bytesOfDiskFeature, Double(kibibytes * 1024) - Double(explained))
+        add(.written, "ext4: seconds in the journal", (seconds.max() ?? 0) - (seconds.min() ?? 0))
+    }
+
+    /// The times of the commit blocks of a journal (linux/include/linux/jbd2.h, struct commit_header).
+    private static func commitSeconds(_ bytes: UnsafeRawBufferPointer) -> [UInt64] {
+        stride(from: 0, to: bytes.count - 4095, by: 4096).compactMap { block in
+            func number<T: FixedWidthInteger>(_ offset: Int, as type: T.Type) -> T {
+                T(bigEndian: bytes.loadUnaligned(fromByteOffset: block + offset, as: type))
+            }
+            guard number(0, as: UInt32.self) == 0xC03B_3998, number(4, as: UInt32.self) == 2 else {
+                return nil
+            }
+            return number(0x30, as: UInt64.self)
+        }
+    }
+
     /// Features of the disk, which is not mounted.
     mutating func addDisk(_ host: HostImage, _ files: VaultFiles, decoy: Int) throws {
         switch host.kind {
@@ -105,6 +134,9 @@ extension Sample {
         let log = try debugfs("logdump -aO").split(separator: "\n")
         func count(_ text: String) { add(.journal, "ext4: \(text)", log.count { $0.contains(text) }) }
         for text in ["commit block", "descriptor block", "revoke", " logged at "] { count(text) }
+        var seconds: [UInt64] = []
+        try host.forEachData { _, bytes in seconds += Self.commitSeconds(bytes) }
+        add(.journal, "ext4: seconds in the journal", (seconds.max() ?? 0) - (seconds.min() ?? 0))
         add(
             .journal, "ext4: the inodes' block in the journal",
             log.count { $0.contains("FS block \(table) logged") })

@@ -1,10 +1,13 @@
 /// The subject of a feature, and so the meaning of a difference between the two vaults.
 public enum FeatureGroup: String, CaseIterable, Sendable {
     case times, files, order, extents, bytes, repeats, header, inside, opens, answers
-    case memory, counters, journal
+    case memory, counters, journal, written
 
     /// Those that are looked at where each vault has a disk of its own.
     public static let ofDisks: Set<FeatureGroup> = [.memory, .counters, .journal]
+
+    /// Looked at in pairs of their own, of one session each: see `Distinguisher.countsBytes`.
+    public static let ofBytes: FeatureGroup = .written
 
     public var meaning: String {
         switch self {
@@ -26,6 +29,8 @@ public enum FeatureGroup: String, CaseIterable, Sendable {
             "the file system counts changes of files, and so tells which spaces were written, or how much"
         case .journal:
             "the file system's journal keeps older states of files, which tell when and how often they changed"
+        case .written:
+            "more bytes were written than the decoy explains: other spaces were written"
         case .answers: "the program answers, counts or works otherwise when other spaces are in use"
         }
     }

@@ -62,7 +62,7 @@ struct Visitor {
         photos.append(photo)
     }
 
-    private func put(_ library: Library, _ name: String, _ bytes: [UInt8]) throws {
+    func put(_ library: Library, _ name: String, _ bytes: [UInt8]) throws {
         let albums = try library.lookup(1, "albums", caller).attributes.ino
         let found = try? library.lookup(albums, Name(name), caller).attributes.ino
         let handle =

@@ -19,6 +19,8 @@ import Testing
             pairs: pairs, seed: seed, directory: directory, limit: .chance(Self.chance))
         distinguisher.fittedPairs = 10
         distinguisher.sectorsPerSegment = 512
+        // It would take a second for each vault; `scripts/distinguisher` plays honest vaults with it.
+        distinguisher.covers = false
         distinguisher.runsPerAnswer = 1
         distinguisher.runsPerSlots = 5
         // The traces of a hidden session are clearest before the next one: so few pairs suffice.
@@ -30,7 +32,8 @@ import Testing
         let judgement = try distinguisher(seed: Self.seed).play()
         #expect(judgement.isHonest, "seed \(Self.seed)\n\(judgement.text)")
         // A feature that is not looked at cannot fail.
-        for group in FeatureGroup.allCases where !FeatureGroup.ofDisks.contains(group) {
+        for group in FeatureGroup.allCases
+        where !FeatureGroup.ofDisks.contains(group) && group != FeatureGroup.ofBytes {
             #expect(judgement.lines.contains { $0.group == group })
         }
     }
@@ -48,6 +51,19 @@ import Testing
         for leak in leaks {
             #expect(leak.isFound(by: told), "\(leak)\n\(judgement.text)")
         }
+    }
+
+    /// By the bytes that the program writes, and by those that ext4 counts where the machine has loop devices.
+    @Test(arguments: [nil, HostImage.Kind.ext4])
+    func `sessions that hide nothing are found by the bytes written`(disk: HostImage.Kind?) throws {
+        if let disk, HostImage.obstacle(disk, in: directory) != nil { return }
+        var distinguisher = distinguisher(seed: Self.seed + 3, pairs: 6)
+        (distinguisher.fittedPairs, distinguisher.limit, distinguisher.disk) = (2, .chance(0.2), disk)
+        (distinguisher.countsBytes, distinguisher.leaks) = (true, [.withoutCoverWrites])
+        distinguisher.actionMilliseconds = 0
+        let judgement = try distinguisher.play()
+        let told = judgement.failures.map(\.name)
+        #expect(told.contains(disk == nil ? bytesWrittenFeature : bytesOfDiskFeature), "\(judgement.text)")
     }
 
     /// In little, where the machine has loop devices; `scripts/distinguisher` plays honest vaults so as well.

@@ -41,6 +41,8 @@ public final class Child {
     /// Of a machine in no particular place. Mounts are of the kind that `scripts/test` chose.
     public static let plainEnvironment: [String: String] = {
         var words = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8"]
+        // A new vault is written once: see `CoverAmount`.
+        words["OBSCURA_CREATION"] = "plain"
         words[ringVariable] = ProcessInfo.processInfo.environment[ringVariable]
         return words
     }()

@@ -119,7 +119,7 @@ private struct Template: Sendable {
         try Vault.create(
             at: path, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : Self.bytesPerSpace,
             kdf: KDFParameters(memoryBytes: 8 << 20, passes: 1), password: TestVault.password,
-            segmentBytes: spaces == 1 ? Geometry.segmentBytesMin : nil, limits: limits
+            segmentBytes: spaces == 1 ? Geometry.segmentBytesMin : nil, limits: limits, coverBytes: 0
         ) { _, _ in }
         segmentBytes = try Vault.info(path).segmentBytes
         header = try Data(contentsOf: URL(fileURLWithPath: path + "/obscura.vault"))

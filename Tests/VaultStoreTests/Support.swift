@@ -46,7 +46,7 @@ func makeVault(
     let path = directory.path + "/vault"
     try Vault.create(
         at: path, spaces: spaces, bytesPerSpace: bytes, kdf: quickKDF, password: secret("one"), calls: calls,
-        limits: limits
+        limits: limits, coverBytes: 0
     ) { _, _ in }
     return path
 }

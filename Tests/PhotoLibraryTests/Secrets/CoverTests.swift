@@ -8,6 +8,7 @@ import Testing
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import VaultStore
 
 /// When the times of the file of all spaces are changed, by a clock of the test's own.
@@ -87,6 +88,7 @@ import Testing
         struct Counts: Sendable {
             var touches = 0
             var syncs = 0
+            var bytes = 0
             /// Syncs less the changes of times that came before.
             var bareSyncs = 0
         }
@@ -102,6 +104,13 @@ import Testing
                 if path == "spaces" { $0.bareSyncs -= 1 }
             }
             try real.touch(directory, path, count: count)
+        }
+
+        func pwrite(
+            _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
+        ) throws(Errno) -> Int {
+            counts.withLock { $0.bytes += bytes.count }
+            return try real.pwrite(descriptor, bytes, at: offset)
         }
 
         func dataSync(_ descriptor: Int32) throws(Errno) {
@@ -165,6 +174,23 @@ import Testing
             (Int(CoverTraffic.closingSyncs)...Int(CoverTraffic.closingSyncs) + 2).contains(count), "\(count)")
         // On XFS a sync leaves a state in the log only after a change by utimensat(2).
         #expect(after.bareSyncs <= before.bareSyncs && before.bareSyncs <= 0)
+    }
+
+    @Test(arguments: [false, true])
+    func `a session that writes also writes random bytes, one that reads none`(writes: Bool) throws {
+        let (vault, calls) = (try TestVault(), CountingCalls())
+        var space: Space?
+        let (before, after) = try session(vault, calls) { library in
+            space = library.session.space
+            library.noteRequest()
+            guard writes else { return }
+            // Not committed yet: the end of the session draws the amount.
+            let caller = Caller(uid: 0, gid: 0)
+            let albums = try library.lookup(1, "albums", caller).attributes.ino
+            library.release(try library.create(albums, "new", mode: 0o644, flags: O_RDWR, caller).1)
+        }
+        #expect(space?.coverWrites.left == (writes ? 0 : nil))
+        #expect(writes || before.bytes == 0 && after.bytes == 0)
     }
 
     @Test func `a vault of one space has no cover traffic`() throws {
