@@ -16,7 +16,7 @@ import VaultStore
         path = "/tmp/obscura-test-" + UUID().uuidString
         try Vault.create(
             at: path, spaces: 2, bytesPerSpace: 32 << 20, kdf: .init(memoryBytes: 8 << 20, passes: 1),
-            password: Self.password
+            password: Self.password, coverBytes: 0
         ) { _, _ in }
     }
 

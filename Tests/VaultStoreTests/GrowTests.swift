@@ -114,7 +114,7 @@ import VaultFormat
         #expect(!FileManager.default.fileExists(atPath: path))
         try Vault.create(
             at: path, spaces: 2, bytesPerSpace: 16 << 20, kdf: quickKDF, password: secret("one"),
-            calls: Calls()
+            calls: Calls(), coverBytes: 0
         ) { _, _ in }
         #expect(throws: VaultError.fileTooLarge) {
             try Vault.grow(path, bytesPerSpace: 2 << 30, calls: Calls()) { _, _ in }

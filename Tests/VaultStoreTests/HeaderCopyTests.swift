@@ -15,7 +15,7 @@ import VaultFormat
         let path = directory.path + "/" + name
         try Vault.create(
             at: path, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : bytes, kdf: quickKDF,
-            password: secret("one"), calls: calls
+            password: secret("one"), calls: calls, coverBytes: 0
         ) { _, _ in }
         return path
     }

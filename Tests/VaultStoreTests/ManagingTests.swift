@@ -19,7 +19,7 @@ import VaultFormat
         let path = directory.path + "/" + name
         try Vault.create(
             at: path, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : 16 << 20, kdf: quickKDF,
-            password: secret("one"), stretcher: stretcher, calls: calls
+            password: secret("one"), stretcher: stretcher, calls: calls, coverBytes: 0
         ) { _, _ in }
         _ = stretcher.runs()
         return path

@@ -114,7 +114,7 @@ private struct BaseVault: Sendable {
             try Vault.create(
                 at: place.vault, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : 16 << 20,
                 kdf: KDFParameters(memoryBytes: 8 << 20, passes: 1), password: TestVault.password,
-                stretcher: NoStretcher()
+                stretcher: NoStretcher(), coverBytes: 0
             ) { _, _ in }
             let vault = try VaultDirectory.open(place.vault, calls: LinuxCalls.shared)
             var paths = [VaultDirectory.headerName]
