@@ -156,7 +156,7 @@ let package = Package(
         .executableTarget(
             name: "obscura-desktop", dependencies: ["CGLib", "CSQLite", "CSystemd"], swiftSettings: settings),
         .executableTarget(
-            name: "obscura-archive", dependencies: ["TakeoutRules", "Sandbox", "CZip"],
+            name: "obscura-archive", dependencies: ["TakeoutRules", "PhotoImaging", "Sandbox", "CZip"],
             swiftSettings: settings),
         .executableTarget(
             name: "obscura-guard", dependencies: ["CShims"], swiftSettings: settings),

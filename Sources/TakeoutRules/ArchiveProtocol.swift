@@ -17,6 +17,8 @@ package enum ArchiveProtocol {
         case unknownMethod
         /// It would become out of all proportion larger than its part of the archive.
         case bomb
+        /// It shares bytes of the archive with another entry, or with the list of entries.
+        case overlapping
         case tooManyEntries
         /// The disk returned an error.
         case unreadable
@@ -32,7 +34,7 @@ package enum ArchiveProtocol {
     /// Maximum entries of an archive that is read.
     package static let entriesMax = 4_000_000
     /// An entry is refused if it is larger than this and more than `ratioMax` times its compressed size. DEFLATE can
-    /// reach 1032; photos and videos are compressed already.
+    /// reach 1032; photos and videos are compressed already. The same holds for all entries together.
     static let bombBytesMin: UInt64 = 64 << 20
     package static let ratioMax: UInt64 = 200
 

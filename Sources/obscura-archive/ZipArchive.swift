@@ -1,5 +1,6 @@
 internal import CZip
 internal import Glibc
+internal import PhotoImaging
 internal import TakeoutRules
 
 /// An error with its word in the protocol.
@@ -10,6 +11,9 @@ struct ArchiveRefusal: Error {
 /// An open zip file. libzip reads ZIP64 too.
 final class ZipArchive {
     private let archive: OpaquePointer
+    private let directory: CentralDirectory
+    /// By place and size in the archive.
+    private let statuses: [ArchiveProtocol.Status]
     private var current: OpenEntry?
     /// The bytes of the entry that was read last, if it is small: readers of pictures jump back and forth.
     private var kept: (index: Int, bytes: [UInt8])?
@@ -23,7 +27,11 @@ final class ZipArchive {
 
     private static let keptBytesMax: UInt64 = 64 << 20
 
-    private init(_ archive: OpaquePointer) { self.archive = archive }
+    private init(_ archive: OpaquePointer, _ directory: CentralDirectory) {
+        self.archive = archive
+        self.directory = directory
+        statuses = directory.statuses()
+    }
 
     deinit {
         if let current { zip_fclose(current.file) }
@@ -32,7 +40,16 @@ final class ZipArchive {
 
     static func open(_ descriptor: Int32) -> Result<ZipArchive, ArchiveRefusal> {
         var code: Int32 = 0
-        if let archive = zip_fdopen(descriptor, ZIP_RDONLY, &code) { return .success(ZipArchive(archive)) }
+        // Before libzip takes the descriptor.
+        let directory = ArchiveFile(descriptor).flatMap { CentralDirectory($0) }
+        if let archive = zip_fdopen(descriptor, ZIP_RDONLY, &code) {
+            // If libzip has found another directory, the places in this one say nothing.
+            guard let directory, directory.sizes.count == Int(zip_get_num_entries(archive, 0)) else {
+                zip_discard(archive)
+                return .failure(ArchiveRefusal(status: .notWhole))
+            }
+            return .success(ZipArchive(archive, directory))
+        }
         let isUnreadable = [ZIP_ER_READ, ZIP_ER_SEEK, ZIP_ER_TELL].contains(code)
         return .failure(ArchiveRefusal(status: isUnreadable ? .unreadable : .notWhole))
     }
@@ -43,19 +60,21 @@ final class ZipArchive {
         var found = zip_stat_t()
         guard zip_stat_index(archive, zip_uint64_t(index), 0, &found) == 0,
             UInt64(found.valid) & UInt64(ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE)
-                == UInt64(ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE)
+                == UInt64(ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE),
+            directory.sizes[index]
+                == CentralDirectory.Sizes(byteCount: found.size, compressed: found.comp_size)
         else { return ArchiveEntry(name: [], byteCount: 0, modified: 0, status: .notWhole) }
         let name = found.name.map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) } ?? []
         return ArchiveEntry(
             name: Array(name.prefix(0xFFFF)), byteCount: found.size, modified: Int64(found.mtime),
-            status: status(of: found))
+            status: status(of: found, index))
     }
 
-    private func status(of found: zip_stat_t) -> ArchiveProtocol.Status {
+    private func status(of found: zip_stat_t, _ index: Int) -> ArchiveProtocol.Status {
         if Int32(found.encryption_method) != ZIP_EM_NONE { return .encrypted }
         let isKnown = zip_compression_method_supported(zip_int32_t(found.comp_method), 0) != 0
         if !isKnown { return .unknownMethod }
-        return ArchiveProtocol.isBomb(size: found.size, compressed: found.comp_size) ? .bomb : .ok
+        return statuses[index]
     }
 
     /// Reads bytes of an entry. The checksum is compared when the last byte was read in order.
@@ -136,5 +155,31 @@ final class ZipArchive {
         if let current { zip_fclose(current.file) }
         current = nil
         return .damaged
+    }
+}
+
+/// The archive before it is opened.
+private struct ArchiveFile: ByteSource {
+    private let descriptor: Int32
+    let byteCount: UInt64
+
+    /// Nil if it has no size.
+    init?(_ descriptor: Int32) {
+        var info = stat()
+        guard fstat(descriptor, &info) == 0, let size = UInt64(exactly: info.st_size) else { return nil }
+        (self.descriptor, byteCount) = (descriptor, size)
+    }
+
+    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let place = off_t(offset) + off_t(done)
+            let count = pread(descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done, place)
+            if count < 0, errno == EINTR { continue }
+            if count < 0 { return -1 }
+            if count == 0 { break }
+            done += count
+        }
+        return done
     }
 }

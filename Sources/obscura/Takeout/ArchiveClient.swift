@@ -144,6 +144,8 @@ struct ArchiveError: Error {
             case .unknownMethod: "compressed in an unknown way: unpack the archive, then import the folder"
             case .bomb:
                 "it would become more than \(ArchiveProtocol.ratioMax) times as large as in the archive"
+            case .overlapping:
+                "it shares bytes with another file in the archive: import nothing from who made it"
             case .tooManyEntries: "more than \(ArchiveProtocol.entriesMax) files in it"
             case .unreadable: "the disk returned an error"
             }

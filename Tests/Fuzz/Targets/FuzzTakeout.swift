@@ -1,3 +1,5 @@
+import PhotoImaging
+
 @testable import TakeoutRules
 
 /// A file of an export by somebody else: JSON, a table, and names.
@@ -7,6 +9,7 @@ func fuzzTakeout(_ bytes: UnsafeRawBufferPointer) {
     _ = AppleTable(input)
     _ = ArchiveEntry.head(Array(input.prefix(ArchiveEntry.headBytes)))
     _ = ArchiveEntry(name: input, byteCount: 0, modified: 0, status: .ok).path
+    _ = CentralDirectory(MemoryByteSource(input))?.statuses()
     let names = String(decoding: input, as: UTF8.self).split(separator: "\n").map(String.init)
     let index = SidecarIndex(names.filter { SidecarIndex.isSidecar($0) })
     for name in names {

@@ -310,6 +310,9 @@ private struct Export {
         zip.add(folder + "bomb.jpg", Photo(seed: 7).bytes, .bomb)
         zip.add(folder + "strange.jpg", Photo(seed: 8).bytes, .method)
         zip.add(folder + "broken.jpg.json", Array("{".utf8))
+        let twice = Photo(seed: 9).bytes
+        zip.add(folder + "twice.jpg", twice)
+        zip.add(folder + "again.jpg", twice, .overlapping)
         try place.source("a.zip", zip.bytes)
         try place.source("cut.zip", Array(zip.bytes.dropLast(200)))
         try place.source("empty.zip", [])
@@ -320,7 +323,8 @@ private struct Export {
             "up.jpg: its name leads out of the archive", "absolute.jpg: its name leads out of the archive",
             "secret.jpg: encrypted", "damaged.jpg: damaged in the archive",
             "bomb.jpg: it would become more than",
-            "strange.jpg: compressed in an unknown way", "broken.jpg.json: not JSON",
+            "strange.jpg: compressed in an unknown way", "twice.jpg: it shares bytes with another file",
+            "again.jpg: it shares bytes with another file", "broken.jpg.json: not JSON",
             "cut.zip: not a zip file",
             "empty.zip: not a zip file", "b.tgz: a compressed tar archive",
         ]

@@ -5,6 +5,8 @@ struct ZipBuilder {
     private var body: [UInt8] = []
     private var directory: [UInt8] = []
     private var count = 0
+    /// Where the last entry begins.
+    private var place = 0
 
     /// The fault of an entry.
     struct Fault: OptionSet {
@@ -16,6 +18,8 @@ struct ZipBuilder {
         /// Sizes are in ZIP64's extra field: no fault, but rare.
         static let zip64 = Fault(rawValue: 8)
         static let method = Fault(rawValue: 16)
+        /// Has no content of its own: its place is that of the entry before.
+        static let overlapping = Fault(rawValue: 32)
     }
 
     /// Adds a stored entry.
@@ -27,6 +31,7 @@ struct ZipBuilder {
         let isLong = faults.contains(.zip64) || faults.contains(.bomb)
         let long = isLong ? number(1, 2) + number(16, 2) + number(size, 8) + number(bytes.count, 8) : []
         let sizes = isLong ? [UInt8](repeating: 0xFF, count: 8) : number(bytes.count, 4) + number(size, 4)
+        if !faults.contains(.overlapping) { place = body.count }
         let name = Array(name.utf8)
         let common =
             number(flags, 2) + number(method, 2) + number(0, 2) + number(0x5862, 2) + number(checksum, 4)
@@ -34,9 +39,10 @@ struct ZipBuilder {
             + number(name.count, 2) + number(long.count, 2)
         directory +=
             number(0x0201_4B50, 4) + number(0x032D, 2) + number(45, 2) + common + number(0, 2) + number(0, 2)
-            + number(0, 2) + number(0o100644 << 16, 4) + number(body.count, 4) + name + long
-        body += number(0x0403_4B50, 4) + number(45, 2) + common + name + long + bytes
+            + number(0, 2) + number(0o100644 << 16, 4) + number(place, 4) + name + long
         count += 1
+        if faults.contains(.overlapping) { return }
+        body += number(0x0403_4B50, 4) + number(45, 2) + common + name + long + bytes
     }
 
     var bytes: [UInt8] {
