@@ -34,6 +34,7 @@ extension Server {
 
     /// The purpose of a request. `url` is the path as it was sent.
     func route(_ method: String, _ url: String, _ fields: RequestFields) -> Route {
+        guard hasOneEnd(fields) else { return .invalid }
         let device = devices.device(withCookie: fields.header("Cookie"))
         if url == "/" { return method == "GET" || method == "HEAD" ? .page : .missing }
         if url == "/join" { return method == "POST" ? .join : .missing }
@@ -77,16 +78,17 @@ extension Server {
         }
     }
 
+    /// Whether the headers say in one way only where the body ends. A length and chunks contradict each other (RFC 9112,
+    /// 6.3); no other encoding is understood.
+    private func hasOneEnd(_ fields: RequestFields) -> Bool {
+        guard areUnambiguous(fields.headers) else { return false }
+        guard let encoding = fields.header("Transfer-Encoding") else { return true }
+        return encoding.lowercased() == "chunked" && fields.header("Content-Length") == nil
+    }
+
     /// Nil if a field is invalid.
     private func uploadHead(_ door: Door, _ path: [[UInt8]], _ fields: RequestFields) -> UploadHead? {
-        guard areUnambiguous(fields.headers) else { return nil }
         var head = UploadHead(door: door, path: path)
-        // A length and chunks contradict each other (RFC 9112, 6.3); no other encoding is understood.
-        if let encoding = fields.header("Transfer-Encoding") {
-            guard encoding.lowercased() == "chunked", fields.header("Content-Length") == nil else {
-                return nil
-            }
-        }
         if let text = fields.header("Content-Length") {
             guard let length = decimal(text.utf8) else { return nil }
             head.length = length

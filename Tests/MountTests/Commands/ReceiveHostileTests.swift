@@ -107,6 +107,17 @@ import Testing
         #expect(try place.files(receiving.received).isEmpty)
         #expect(try sent("chunked", "") == "201")
         #expect(try place.bytes(receiving.received + "/a.jpg") == Photo().bytes)
+        // Nor for any other request.
+        let chunked = "Transfer-Encoding: chunked"
+        for (method, path) in [("POST", "known"), ("POST", "join"), ("GET", "state"), ("GET", "")] {
+            let address = receiving.address + path
+            let status = try send(
+                "-X", method, "--data-binary", "@source/a.jpg", "-H", chunked, "-H", "Content-Length: 5",
+                address)
+            #expect(status == "400", "\(path)")
+        }
+        #expect(
+            try send("-X", "POST", "--data-binary", "", "-H", chunked, receiving.address + "known") != "400")
     }
 
     @Test func `headers that contradict each other, or hide behind a space, are refused`() throws {
