@@ -12,6 +12,7 @@ struct jpeg_stream {
   struct jpeg_error_mgr errors;
   struct jpeg_source_mgr source;
   struct jpeg_progress_mgr progress;
+  int scans_max;
   jmp_buf failed;
   const unsigned char *bytes;
   long count, given; /* length of the file; bytes of it given to libjpeg */
@@ -19,8 +20,11 @@ struct jpeg_stream {
   const void *context;
 };
 
-/* A progressive picture with more scans is an attack on processor time. TurboJPEG has the same limit. */
-static const int scans_max = 500;
+/* Scans of a picture that are read: all that programs write. libjpeg's own writer makes 10, and takes at most 100 from a
+   script (rdswitch.c); libtiff reads 100. Each scan visits every pixel, so large pictures get fewer: as many as cost what
+   100 do at 24 megapixels. */
+static const int scans_limit = 100, scans_least = 20;
+static const long scanned_pixels_max = 100L * 24000000;
 
 static jpeg_stream *of(j_common_ptr decoder) { return (jpeg_stream *)decoder->client_data; }
 
@@ -58,8 +62,17 @@ static void skip(j_decompress_ptr decoder, long count) {
   source->bytes_in_buffer -= (size_t)count;
 }
 
-static void limit_scans(j_common_ptr decoder) {
-  if (((j_decompress_ptr)decoder)->input_scan_number > scans_max) fail(decoder);
+/* Ends the file for libjpeg where it has too many scans: those before show nearly all. */
+static void limit_scans(j_common_ptr common) {
+  jpeg_stream *stream = of(common);
+  if (stream->decoder.input_scan_number <= stream->scans_max) return;
+  stream->given = stream->count;
+  stream->source.bytes_in_buffer = 0;
+}
+
+static int scans_for(long pixels) {
+  long scans = pixels > 0 ? scanned_pixels_max / pixels : scans_limit;
+  return scans < scans_least ? scans_least : scans > scans_limit ? scans_limit : (int)scans;
 }
 
 jpeg_stream *jpeg_stream_open(const unsigned char *bytes, long count, jpeg_stream_wait wait, const void *context) {
@@ -87,6 +100,7 @@ jpeg_stream *jpeg_stream_open(const unsigned char *bytes, long count, jpeg_strea
   stream->progress.progress_monitor = limit_scans;
   stream->decoder.progress = &stream->progress;
   jpeg_read_header(&stream->decoder, TRUE);
+  stream->scans_max = scans_for((long)stream->decoder.image_width * (long)stream->decoder.image_height);
   return stream;
 }
 

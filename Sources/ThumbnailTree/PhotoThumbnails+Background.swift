@@ -28,12 +28,14 @@ extension PhotoThumbnails {
         while let place = last { last = try thinOut(after: place) }
     }
 
-    /// Makes a photo's standard picture, if it would be kept.
-    func makeInBackground(_ photo: UInt64) {
+    /// Makes a photo's standard picture, if it would be kept. False if it was postponed, because it uses much processor
+    /// time.
+    func makeInBackground(_ photo: UInt64, isPostponed: Bool) -> Bool {
         // A failure is retried when the picture is requested.
         guard let pictured = try? StoredPhoto(self, photo).photo(),
             (try? wouldKeepPicture(of: pictured)) == true
-        else { return }
-        _ = try? thumbnail(of: photo, .standard, for: .background)
+        else { return true }
+        _ = try? thumbnail(of: photo, .standard, for: isPostponed ? .postponed : .background)
+        return !service.takePostponed(photo)
     }
 }

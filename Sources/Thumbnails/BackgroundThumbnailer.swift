@@ -54,13 +54,15 @@ package struct BackgroundBatch: Sendable, Equatable {
 /// there are workers, on threads that exist only while there is work.
 ///
 /// While requests come in it begins no thumbnail. Those already begun continue at low priority: at most one per worker.
+/// Pictures that use much processor time come last, one at a time.
 package final class BackgroundThumbnailer: @unchecked Sendable {
     /// How long writes must have stopped.
     package static let settleMilliseconds: Int64 = 4000
 
     // Set once, at the start.
-    /// Makes the thumbnail of a photo.
-    package var make: @Sendable (UInt64) -> Void = { _ in }
+    /// Makes the thumbnail of a photo. Returns false to be called again when there is nothing else to do, then with
+    /// `true`.
+    package var make: @Sendable (UInt64, _ isPostponed: Bool) -> Bool = { _, _ in true }
     /// Stores the progress of the last batch, and returns the next; nil if there is none.
     package var findMore: @Sendable (BackgroundBatch?) -> BackgroundBatch? = { _ in nil }
     /// Called when there is nothing more to do for now.
@@ -79,12 +81,19 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     /// Thumbnails that are being made.
     private var makingCount = 0
     private var isSearching = false
+    /// Photos to be made last.
+    private var postponed: [UInt64] = []
+    /// Whether one of them is being made.
+    private var isMakingPostponed = false
     /// Whether there may be photos without a picture.
     private var hasWork = false
     /// Whether there may be photos that no search has seen.
     private var hasNew = false
     private var threadCount = 0
     private var isStopping = false
+
+    /// Further photos are only made on request.
+    private static let postponedMax = 10_000
 
     package init(_ settings: ThumbnailSettings) {
         clock = QuietClock(settleMilliseconds: settings.settleMilliseconds)
@@ -107,7 +116,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
         guard !isOff, !isStopping else { return }
         lastWrite = MonotonicClock.milliseconds
         (hasWork, hasNew) = (true, true)
-        while threadCount < threadsMax {
+        while threadCount < threadsMax + (isMakingPostponed ? 1 : 0) {
             threadCount += 1
             guard !startThreadIfPossible({ [self] in run() }) else { continue }
             threadCount -= 1
@@ -133,7 +142,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     private func run() {
         lock.lock()
         defer { lock.unlock() }
-        while !isStopping && hasWork {
+        while !isStopping && (hasWork || !postponed.isEmpty) {
             let now = MonotonicClock.milliseconds
             let due = clock.due(lastWrite: lastWrite, requests: requests.load(ordering: .relaxed), now: now)
             if now < due {
@@ -142,8 +151,12 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
                 makeOne(photo)
             } else if makingCount > 0 || isSearching {
                 change.wait(lock)
-            } else {
+            } else if hasWork {
                 search()
+            } else if isMakingPostponed {
+                change.wait(lock)
+            } else {
+                makePostponed()
             }
         }
         threadCount -= 1
@@ -154,10 +167,22 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     private func makeOne(_ photo: UInt64) {
         makingCount += 1
         lock.unlock()
-        make(photo)
+        let isDone = make(photo, false)
         lock.lock()
         makingCount -= 1
+        if !isDone, postponed.count < Self.postponedMax { postponed.append(photo) }
         if makingCount == 0 { change.signalAll() }
+    }
+
+    /// Makes a picture that was postponed. The caller holds `lock`, which is released meanwhile.
+    private func makePostponed() {
+        let photo = postponed.removeFirst()
+        isMakingPostponed = true
+        lock.unlock()
+        _ = make(photo, true)
+        lock.lock()
+        isMakingPostponed = false
+        change.signalAll()
     }
 
     /// Searches for photos. No thumbnail is being made: every photo that was taken from the batch is done. The caller

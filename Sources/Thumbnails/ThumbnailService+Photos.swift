@@ -92,6 +92,7 @@ extension ThumbnailService {
             } catch {
                 // A photo that could not be read may still be decodable.
                 if bytes.hasFailed { throw .damaged }
+                if error == .slow { notePostponed(photo.ino) }
                 guard error == .undecodable else { throw .noEntry }
                 return nil
             }

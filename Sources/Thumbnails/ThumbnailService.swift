@@ -36,8 +36,10 @@ struct DecoderContext: Sendable {
 package enum RequestPriority: Sendable {
     /// A client request. `nil` cannot be cancelled.
     case interactive(Cancellation?)
-    /// No client has requested it yet.
+    /// No client has requested it yet. Pictures that use much processor time are postponed.
     case background
+    /// The same, for a postponed one.
+    case postponed
 }
 
 /// Makes pictures, each once for all simultaneous requests, and caches some that the vault does not keep.
@@ -46,6 +48,7 @@ package final class ThumbnailService: @unchecked Sendable {
     private let maker: (any PictureMaking)?
     /// For background requests, so that client requests never wait behind them.
     private let backgroundMaker: (any PictureMaking)?
+    private let postponedMaker: (any PictureMaking)?
     package let nodes = VirtualNodes()
     package let repositoryNames = RepositoryNames()
     package let background: BackgroundThumbnailer
@@ -58,6 +61,8 @@ package final class ThumbnailService: @unchecked Sendable {
     private var inFlightCount = 0
     private var held: HeldPictures
     private var failed: Set<PictureKey> = []
+    /// Photos whose background request was just postponed.
+    private var postponed: Set<UInt64> = []
 
     /// A picture that is being made. All but the decoder is under the service's lock.
     private final class InFlightRequest {
@@ -77,17 +82,21 @@ package final class ThumbnailService: @unchecked Sendable {
     package var waiterCount: Int { lock.withLock { inFlight.values.reduce(0) { $0 + $1.waiters } } }
 
     package init(_ settings: ThumbnailSettings) {
-        func makeMaker(isInBackground: Bool) -> (any PictureMaking)? {
+        func makeMaker(
+            isInBackground: Bool, _ pictures: ThumbnailWorkers.Pictures
+        ) -> (any PictureMaking)? {
             settings.maker
                 ?? settings.workerPath.map {
                     ThumbnailWorkers(
                         executable: $0, count: settings.workerCount, isInBackground: isInBackground,
+                        pictures: pictures,
                         installed: InstalledThumbnailers(
                             dataDirectories: settings.dataDirectories, isInBackground: isInBackground))
                 }
         }
-        maker = makeMaker(isInBackground: false)
-        backgroundMaker = makeMaker(isInBackground: true)
+        maker = makeMaker(isInBackground: false, .all)
+        backgroundMaker = makeMaker(isInBackground: true, .quick)
+        postponedMaker = makeMaker(isInBackground: true, .slow)
         background = BackgroundThumbnailer(settings)
         self.settings = settings
         held = HeldPictures(bytesMax: settings.heldBytesMax)
@@ -113,7 +122,7 @@ package final class ThumbnailService: @unchecked Sendable {
             throw .noEntry
         }
         switch (inFlight[key], priority) {
-        case (.some, .background):
+        case (.some, .background), (.some, .postponed):
             lock.unlock()
             throw .busy
         case (let request?, .interactive(let cancellation)) where !request.isBackground:
@@ -137,10 +146,15 @@ package final class ThumbnailService: @unchecked Sendable {
 
     /// Begins a request. The caller holds `lock`.
     private func begin(_ key: PictureKey, _ priority: RequestPriority) throws(FileError) -> InFlightRequest {
-        var isBackground: Bool { if case .background = priority { true } else { false } }
-        guard let maker = isBackground ? backgroundMaker : maker else { throw .noEntry }
+        let (chosen, isBackground) =
+            switch priority {
+            case .interactive: (maker, false)
+            case .background: (backgroundMaker, true)
+            case .postponed: (postponedMaker, true)
+            }
+        guard let chosen else { throw .noEntry }
         let request = InFlightRequest(
-            DecoderContext(maker: maker, cancellation: Cancellation()), isBackground: isBackground)
+            DecoderContext(maker: chosen, cancellation: Cancellation()), isBackground: isBackground)
         inFlight[key] = request
         inFlightCount += 1
         return request
@@ -227,6 +241,14 @@ package final class ThumbnailService: @unchecked Sendable {
         }
     }
 
+    /// Remembers that the photo's background request was postponed.
+    func notePostponed(_ photo: UInt64) { lock.withLock { _ = postponed.insert(photo) } }
+
+    /// Whether the photo's last background request was postponed. Forgets it.
+    package func takePostponed(_ photo: UInt64) -> Bool {
+        lock.withLock { postponed.remove(photo) != nil }
+    }
+
     func hasFailed(_ key: PictureKey) -> Bool { lock.withLock { failed.contains(key) } }
 
     /// A cached JPEG of the same photo that has enough pixels for one of that size.
@@ -240,13 +262,17 @@ package final class ThumbnailService: @unchecked Sendable {
     }
 
     /// Releases resources that are only needed while pictures are made in the background.
-    package func releaseIdleInBackground() { backgroundMaker?.releaseIdle() }
+    package func releaseIdleInBackground() {
+        backgroundMaker?.releaseIdle()
+        postponedMaker?.releaseIdle()
+    }
 
     /// Ends all in-flight requests: their waiters get no picture.
     package func close() {
         background.askToStop()
         maker?.shutDown()
         backgroundMaker?.shutDown()
+        postponedMaker?.shutDown()
         background.awaitEnd()
         lock.withLock {
             while inFlightCount > 0 { finished.wait(lock) }

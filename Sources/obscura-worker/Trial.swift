@@ -6,6 +6,8 @@ internal import PhotoImaging
 enum Trial: String {
     /// Never finishes.
     case stall
+    /// Never finishes, but for a JPEG, which is decoded.
+    case stallUnlessJPEG = "stall-unless-jpeg"
     /// Crashes.
     case crash
     /// Tries forbidden calls; its "thumbnail" lists the refused ones.
@@ -17,10 +19,12 @@ enum Trial: String {
         self.init(rawValue: arguments[2])
     }
 
-    /// Runs in the confined process.
-    func run(into result: UnsafeMutableRawBufferPointer) -> WorkerOutcome {
+    /// Runs in the confined process. Nil for a picture that is to be decoded.
+    func run(_ picture: ArrivingPicture, into result: UnsafeMutableRawBufferPointer) -> WorkerOutcome? {
         switch self {
-        case .stall:
+        case .stallUnlessJPEG where picture.prefix(2).elementsEqual([0xFF, 0xD8]):
+            return nil
+        case .stall, .stallUnlessJPEG:
             while true { sched_yield() }
         case .crash:
             abort()

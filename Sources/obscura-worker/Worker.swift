@@ -38,7 +38,7 @@ private func serve(
     else {
         return .refused
     }
-    return runFork(watching: socket) {
+    return runFork(watching: socket, quickMilliseconds: request.quickMilliseconds) {
         let pictureFileBytes = WorkerProtocol.pictureHeaderBytes + request.pictureBytes
         guard let file = Mapping(packet.descriptors[0], byteCount: pictureFileBytes, writable: false),
             let result = Mapping(packet.descriptors[1], byteCount: request.resultBytes, writable: true)
@@ -46,15 +46,19 @@ private func serve(
         let fonts = packet.descriptors.dropFirst(2).compactMap(mapFont)
         for descriptor in packet.descriptors + [socket.descriptor] { close(descriptor) }
         guard filter.install() else { return .unconfined }
-        if let trial { return trial.run(into: result.bytes) }
         let picture = ArrivingPicture(file: UnsafeRawBufferPointer(file.bytes), giveUp: refusePicture)
+        if let outcome = trial?.run(picture, into: result.bytes) { return outcome }
         return serveRequest(request, picture: picture, fonts: fonts, result: result.bytes) ? .done : .refused
     }
 }
 
 /// Runs `body` in a fork and returns its result, or `.crashed` if the fork died. Nil if the client went away meanwhile;
 /// the fork is then killed. There is never more than one fork.
-private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome) -> WorkerOutcome? {
+///
+/// - Parameter quickMilliseconds: see ``WorkerRequest``; nil: the fork never gives way.
+private func runFork(
+    watching socket: PacketSocket, quickMilliseconds: Int? = nil, _ body: () -> WorkerOutcome
+) -> WorkerOutcome? {
     let parent = getpid()
     let child = shim_fork()
     guard child >= 0 else { return .unconfined }
@@ -62,7 +66,8 @@ private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome)
         let isConfined = confineFork(of: parent)
         _exit(Int32((isConfined ? body() : .unconfined).rawValue))
     }
-    let clientIsThere = waitForEnd(of: child, orOf: socket)
+    if quickMilliseconds == 0 { giveWay(child) }
+    let clientIsThere = waitForEnd(of: child, orOf: socket, quickMilliseconds: quickMilliseconds ?? 0)
     if !clientIsThere { kill(child, SIGKILL) }
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0 && errno == EINTR {}
@@ -71,8 +76,9 @@ private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome)
     return exitedByItself ? WorkerOutcome(rawValue: UInt64((status >> 8) & 0xFF)) ?? .crashed : .crashed
 }
 
-/// Blocks until the fork (true) or the client (false) has ended.
-private func waitForEnd(of child: pid_t, orOf socket: PacketSocket) -> Bool {
+/// Blocks until the fork (true) or the client (false) has ended. Sends a notice when the fork has used that much
+/// processor time; 0: never.
+private func waitForEnd(of child: pid_t, orOf socket: PacketSocket, quickMilliseconds: Int) -> Bool {
     let process = shim_pidfd_open(child)
     // Before Linux 5.3 (no pidfd_open) the worker notices the client's death only after the fork's end, which the CPU
     // limit bounds.
@@ -82,8 +88,31 @@ private func waitForEnd(of child: pid_t, orOf socket: PacketSocket) -> Bool {
         pollfd(fd: process, events: Int16(POLLIN), revents: 0),
         pollfd(fd: socket.descriptor, events: shim_POLLRDHUP, revents: 0),
     ]
-    while poll(&entries, 2, -1) < 0 && errno == EINTR {}
-    return entries[0].revents != 0
+    var isQuick = quickMilliseconds > 0
+    while true {
+        // The fork has one thread, so it cannot use more time than passes.
+        let rest = isQuick ? processorMilliseconds(of: child).map { quickMilliseconds - $0 } : nil
+        let ready = poll(&entries, 2, rest.map { Int32(max($0, 0)) } ?? -1)
+        if ready > 0 { return entries[0].revents != 0 }
+        if ready == 0, let rest, rest <= 0 {
+            isQuick = false
+            giveWay(child)
+            _ = socket.send([WorkerProtocol.slowNotice])
+        }
+    }
+}
+
+/// Processor time that a process has used. Nil if it cannot be told.
+private func processorMilliseconds(of process: pid_t) -> Int? {
+    var clock = clockid_t()
+    var time = timespec()
+    guard clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &time) == 0 else { return nil }
+    return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+}
+
+/// Lowers the priority of a process, for good.
+private func giveWay(_ process: pid_t) {
+    setpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(process), WorkerProtocol.slowNiceness)
 }
 
 /// A memory file of the client, mapped for as long as this process lives.

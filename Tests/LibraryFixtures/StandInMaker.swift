@@ -37,6 +37,8 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     var paddingBytes = 0
     /// Larger pictures are undecodable.
     var sideMax = Int.max
+    /// Sources that are slow when they come first.
+    var postponed: Set<[UInt8]> = []
     /// Whether piles and sheets cannot be made.
     var failsCompositions = false
 
@@ -95,6 +97,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         }
         if isCancelled { throw .cancelled }
         guard count == bytes.count else { throw .workerFailed }
+        if lock.withLock({ postponed.remove(bytes) }) != nil { throw .slow }
         if bytes.firstRange(of: Array("undecodable".utf8)) != nil || size.width > sideMax {
             throw .undecodable
         }

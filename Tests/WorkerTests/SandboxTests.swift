@@ -118,15 +118,16 @@ extension WorkerTests {
 
         @Test func `requests are checked`() {
             let size = PictureSize(width: 3, height: 4, isFilled: true)
-            let request = WorkerRequest(.sheet, pictureBytes: 10, size: size, format: .png, type: .gif)
+            var request = WorkerRequest(.sheet, pictureBytes: 10, size: size, format: .png, type: .gif)
+            request.quickMilliseconds = 7
             #expect(WorkerRequest(words: request.words) == request)
             #expect(WorkerRequest(words: []) == nil)
-            for index in 0..<7 {
+            for index in 0..<8 {
                 for value in [0, UInt64.max] {
                     var words = request.words
                     words[index] = value
-                    // Without a job's number and flags it is another request.
-                    let isAnother = value == 0 && (index == 0 || index == 5)
+                    // Without a job's number, flags or quick time it is another request.
+                    let isAnother = value == 0 && [0, 5, 7].contains(index)
                     #expect((WorkerRequest(words: words) == nil) == !isAnother)
                 }
             }

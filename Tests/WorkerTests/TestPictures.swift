@@ -172,11 +172,13 @@ let workerPath: String = {
 }()
 
 func makeWorkers(
-    count: Int = 1, deadlineMilliseconds: Int = 10_000, trial: String? = nil, fonts: InstalledFonts = .debian
+    count: Int = 1, deadlineMilliseconds: Int = 10_000, trial: String? = nil, quickMilliseconds: Int = 1000,
+    pictures: ThumbnailWorkers.Pictures = .all, fonts: InstalledFonts = .debian
 ) -> ThumbnailWorkers {
     ThumbnailWorkers(
         executable: workerPath, count: count, deadlineMilliseconds: deadlineMilliseconds,
-        arguments: trial.map { ["--trial", $0] } ?? [], fonts: fonts)
+        arguments: trial.map { ["--trial", $0] } ?? [], quickMilliseconds: quickMilliseconds,
+        pictures: pictures, fonts: fonts)
 }
 
 extension ThumbnailWorkers {

@@ -23,8 +23,9 @@ enum jpeg_stream_colors jpeg_stream_colors_of(const jpeg_stream *stream);
 long jpeg_stream_position(const jpeg_stream *stream);
 
 /* Decodes the picture, reduced by `divisor` (1, 2, 4 or 8), sides rounded up, into `height` rows that begin `row_bytes`
-   apart: one byte a pixel for grey, else four (RGBX, CMYK as stored). Ignores libjpeg's warnings. Returns 0, or -1 for
-   damage that stops libjpeg, unknown colours, a wrong `height`, or too small `row_bytes`. Call once. */
+   apart: one byte a pixel for grey, else four (RGBX, CMYK as stored). Ignores libjpeg's warnings, and scans of which
+   there are more than any program writes. Returns 0, or -1 for damage that stops libjpeg, unknown colours, a wrong
+   `height`, or too small `row_bytes`. Call once. */
 int jpeg_stream_decode(jpeg_stream *stream, int divisor, unsigned char *rows, long row_bytes, long height);
 
 void jpeg_stream_close(jpeg_stream *stream);

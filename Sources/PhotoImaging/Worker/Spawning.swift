@@ -28,15 +28,20 @@ func spawnAlone(
 }
 
 /// Restricts a process and its forks to idle processor time (SCHED_IDLE, sched(7)), which posix_spawn(3) cannot.
-///
-/// With autogrouping the kernel divides time among sessions first, and SCHED_IDLE counts only within the session. So
-/// the process's own session gets the lowest priority too (sched(7), *The autogroup feature*). Without the autogroup
-/// file this is not needed.
 private func moveToBackground(_ processID: pid_t) {
     var parameters = sched_param()
     _ = sched_setscheduler(processID, shim_SCHED_IDLE, &parameters)
+    lowerSession(of: processID, to: 19)
+}
+
+/// Gives a session less processor time than others, as nice(1) does for a process.
+///
+/// With autogrouping the kernel divides time among sessions first, and the priority of a process counts only within its
+/// session (sched(7), *The autogroup feature*). Without the autogroup file this is not needed.
+func lowerSession(of processID: pid_t, to niceness: Int32) {
     let file = open("/proc/\(processID)/autogroup", O_WRONLY | O_CLOEXEC)
     guard file >= 0 else { return }
     defer { close(file) }
-    _ = write(file, "19", 2)
+    let text = Array("\(niceness)".utf8)
+    _ = write(file, text, text.count)
 }

@@ -10,9 +10,11 @@ public enum ThumbnailError: Error, Sendable, Equatable {
     case unavailable
     /// `shutDown()` was called, or the request was cancelled.
     case cancelled
-    /// Not the picture's fault: its source could not be read, memory or descriptors were short, or the worker was
-    /// killed.
+    /// Not the picture's fault: its source could not be read, memory or descriptors were short, the worker was killed,
+    /// or too many slow pictures are being made.
     case workerFailed
+    /// The picture uses much processor time, and these workers only make quick ones.
+    case slow
 }
 
 /// Worker processes that decode pictures, so that no pixel is decoded in this one.
@@ -26,22 +28,16 @@ public final class ThumbnailWorkers: Sendable {
     /// Draws the types that the workers do not decode.
     private let installed: InstalledThumbnailers?
     private let isInBackground: Bool
+    /// The lines in which pictures are made, one after the other.
+    private let lines: [WorkerPool.Line]
     /// Fonts for labels.
     private let fonts: InstalledFonts
     /// The error for a picture that missed the deadline.
     private let stallError: ThumbnailError
-    private let slots: [WorkerSlot]
+    /// Processor time after which a picture is in the slow line.
+    private let quickMilliseconds: Int
     private let isShutDown = Atomic(false)
-    private let pool: Mutex<Pool>
-
-    private struct Pool {
-        /// Free slots, most recently used last. Reusing that one keeps the number of workers low for a few callers.
-        var idle: [WorkerSlot]
-        /// A FIFO queue. Empty while a slot is idle.
-        var waiting: [Waiter] = []
-        /// Callers of `shutDown()`, woken when all slots are idle.
-        var closing: [Waiter] = []
-    }
+    private let pool: WorkerPool
 
     /// Largest side of a requested box, in pixels.
     public static let boxPixelsMax = WorkerProtocol.boxPixelsMax
@@ -51,32 +47,53 @@ public final class ThumbnailWorkers: Sendable {
     private static let deadlineMilliseconds = 60_000
     /// The same for background workers, which may wait for the processor; their CPU limit stops a picture.
     private static let backgroundDeadlineMilliseconds = 120_000
+    /// Processor time of a picture that is quick, about that of a JPEG of 100 megapixels. A picture that has used more
+    /// goes behind all others.
+    private static let quickMilliseconds = 1000
 
-    /// Up to `count` workers, started on demand.
+    /// Up to `count` workers, started on demand, and further ones for slow pictures (see `WorkerPool`).
     ///
     /// - Parameters:
     ///   - executable: the path of obscura-worker.
     ///   - isInBackground: the workers run only on idle processor time (SCHED_IDLE, sched(7)).
+    ///   - pictures: those that are made.
     ///   - installed: draws the types that workers do not decode.
     public convenience init(
-        executable: String, count: Int, isInBackground: Bool = false, installed: InstalledThumbnailers? = nil
+        executable: String, count: Int, isInBackground: Bool = false, pictures: Pictures = .all,
+        installed: InstalledThumbnailers? = nil
     ) {
         let deadline = isInBackground ? Self.backgroundDeadlineMilliseconds : Self.deadlineMilliseconds
         self.init(
             executable: executable, count: count, deadlineMilliseconds: deadline, arguments: [],
             // A background worker may simply not have been scheduled.
             isInBackground: isInBackground, stallError: isInBackground ? .workerFailed : .undecodable,
-            installed: installed)
+            pictures: pictures, installed: installed)
+    }
+
+    /// The pictures that workers make.
+    public enum Pictures: Sendable {
+        /// All: those that use much processor time after all others.
+        case all
+        /// Throws `slow` for the others.
+        case quick
+        /// All, one at a time.
+        case slow
     }
 
     /// The same with test parameters. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's
-    /// trials. `fonts`: fonts for labels.
+    /// trials. `quickMilliseconds`: processor time of a quick picture. `fonts`: fonts for labels.
     init(
         executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String],
         isInBackground: Bool = false, stallError: ThumbnailError = .undecodable,
+        quickMilliseconds: Int = quickMilliseconds, pictures: Pictures = .all,
         installed: InstalledThumbnailers? = nil, fonts: InstalledFonts = .debian
     ) {
         precondition(count > 0)
+        switch pictures {
+        case .all: lines = [.quick, .slow]
+        case .quick: lines = [.quick]
+        case .slow: lines = [.slow]
+        }
         self.fonts = fonts
         self.installed = installed
         self.executable = executable
@@ -84,8 +101,8 @@ public final class ThumbnailWorkers: Sendable {
         self.deadlineMilliseconds = deadlineMilliseconds
         self.isInBackground = isInBackground
         self.stallError = stallError
-        slots = (0..<count).map { _ in WorkerSlot() }
-        pool = Mutex(Pool(idle: slots))
+        self.quickMilliseconds = quickMilliseconds
+        pool = WorkerPool(count: count)
     }
 
     deinit {
@@ -175,15 +192,28 @@ public final class ThumbnailWorkers: Sendable {
         guard sides.contains(size.width), sides.contains(size.height),
             (1...UInt64(WorkerProtocol.pictureBytesMax)).contains(source.byteCount)
         else { throw .undecodable }
-        let slot = try takeSlot(unless: cancellation)
-        defer { giveBack(slot) }
-        let request = WorkerRequest(
+        var request = WorkerRequest(
             job, pictureBytes: Int(source.byteCount), size: size, format: format, type: type)
-        guard let result = MemoryFile.forResult(byteCount: request.resultBytes) else { throw .workerFailed }
-        try cancellation.during(slot.interrupt) { () throws(ThumbnailError) in
-            try decode(request, source, fonts, into: result, with: slot, unless: cancellation)
+        for line in lines {
+            request.quickMilliseconds = line == .quick ? quickMilliseconds : 0
+            if let made = try serve(request, source, fonts, in: line, unless: cancellation) { return made }
         }
-        return try Self.thumbnail(in: result, format)
+        throw .slow
+    }
+
+    /// Makes the thumbnail in that line. Nil if the picture was quick no more and the slow line was busy.
+    private func serve(
+        _ request: WorkerRequest, _ source: some ByteSource, _ fonts: [Int32], in line: WorkerPool.Line,
+        unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8]? {
+        let slot = try pool.take(line, unless: cancellation)
+        var line = line
+        defer { pool.giveBack(slot, line) }
+        guard let result = MemoryFile.forResult(byteCount: request.resultBytes) else { throw .workerFailed }
+        let isMade = try cancellation.during(slot.interrupt) { () throws(ThumbnailError) in
+            try decode(request, source, fonts, into: result, with: slot, &line, unless: cancellation)
+        }
+        return isMade ? try Self.thumbnail(in: result, request.format) : nil
     }
 
     /// Ends all workers and waits until they are gone. Running and future requests throw `.cancelled`. May be called
@@ -191,113 +221,57 @@ public final class ThumbnailWorkers: Sendable {
     public func shutDown() {
         isShutDown.store(true, ordering: .sequentiallyConsistent)
         installed?.shutDown()
-        let (waiting, closing) = pool.withLock { pool -> ([Waiter], Waiter) in
-            let closing = Waiter()
-            pool.closing.append(closing)
-            wakeClosing(&pool)
-            defer { pool.waiting = [] }
-            return (pool.waiting, closing)
-        }
-        for waiter in waiting { waiter.wake(with: nil) }
-        for slot in slots { slot.interrupt() }
-        _ = closing.wait()
-        for slot in slots { slot.retire() }
+        pool.close()
     }
 
     /// Ends idle workers. The next picture starts a new one.
-    public func releaseIdle() {
-        let idle = pool.withLock { pool in
-            defer { pool.idle = [] }
-            return pool.idle
-        }
-        for slot in idle {
-            slot.retire()
-            giveBack(slot)
-        }
-    }
+    public func releaseIdle() { pool.releaseIdle() }
 
-    /// Callers that wait for a worker.
-    var waitingCount: Int { pool.withLock { $0.waiting.count } }
-
-    private func takeSlot(unless cancellation: Cancellation) throws(ThumbnailError) -> WorkerSlot {
-        enum Turn {
-            case now(WorkerSlot)
-            case later(Waiter)
-            case never
-        }
-        let turn = pool.withLock { pool -> Turn in
-            if isShutDown.load(ordering: .sequentiallyConsistent) { return .never }
-            if let slot = pool.idle.popLast() { return .now(slot) }
-            let waiter = Waiter()
-            pool.waiting.append(waiter)
-            return .later(waiter)
-        }
-        switch turn {
-        case .now(let slot):
-            return slot
-        case .later(let waiter):
-            let leaveLine: @Sendable () -> Void = { [self] in leave(waiter) }
-            let slot = cancellation.during(leaveLine) { waiter.wait() }
-            guard let slot else { throw .cancelled }
-            return slot
-        case .never:
-            throw .cancelled
-        }
-    }
-
-    /// Removes the waiter of a cancelled request from the queue. It may have received a slot already.
-    private func leave(_ waiter: Waiter) {
-        let isWaiting = pool.withLock { pool in
-            let index = pool.waiting.firstIndex { $0 === waiter }
-            if let index { pool.waiting.remove(at: index) }
-            return index != nil
-        }
-        if isWaiting { waiter.wake(with: nil) }
-    }
-
-    private func giveBack(_ slot: WorkerSlot) {
-        let next = pool.withLock { pool -> Waiter? in
-            if !pool.waiting.isEmpty { return pool.waiting.removeFirst() }
-            pool.idle.append(slot)
-            wakeClosing(&pool)
-            return nil
-        }
-        next?.wake(with: slot)
-    }
-
-    private func wakeClosing(_ pool: inout Pool) {
-        guard pool.idle.count == slots.count else { return }
-        for waiter in pool.closing { waiter.wake(with: nil) }
-        pool.closing = []
-    }
+    /// Callers that wait for a worker, but for those in the slow line.
+    var waitingCount: Int { pool.waitingCount(.quick) }
+    /// Callers that wait in the slow line.
+    var slowWaitingCount: Int { pool.waitingCount(.slow) }
 
     /// Lets the slot's worker write `result` while this thread reads `source` for it. A dead worker is not the
-    /// picture's fault (only its fork decodes), so a new worker gets a second try.
+    /// picture's fault (only its fork decodes), so a new worker gets a second try. False if the picture used more
+    /// processor time than a quick one and could not move to the slow line.
     private func decode(
         _ request: WorkerRequest, _ source: some ByteSource, _ fonts: [Int32],
-        into result: borrowing MemoryFile,
-        with slot: WorkerSlot, unless cancellation: Cancellation
-    ) throws(ThumbnailError) {
+        into result: borrowing MemoryFile, with slot: WorkerSlot, _ line: inout WorkerPool.Line,
+        unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> Bool {
         func isCancelled() -> Bool {
             isShutDown.load(ordering: .sequentiallyConsistent) || cancellation.isCancelled
         }
         func failure(otherwise error: ThumbnailError) -> ThumbnailError { isCancelled() ? .cancelled : error }
+        // The next picture gets a process that does not give way.
+        defer { if line == .slow { slot.retire() } }
         for _ in 1...2 {
             let worker = slot.worker(
                 executable: executable, arguments: arguments, isInBackground: isInBackground,
                 helloWithin: deadlineMilliseconds, mayStart: { !isCancelled() })
             guard let worker else { throw failure(otherwise: .unavailable) }
+            if line == .slow { worker.giveWay() }
             let sending = try Self.send(
                 request, source, fonts, into: result, to: worker, while: { !isCancelled() })
             if sending == .lost {
                 slot.retire()
                 continue
             }
-            let answer = worker.receive(within: deadlineMilliseconds)
+            var answer = worker.receive(within: deadlineMilliseconds(in: line))
+            if case .words([WorkerProtocol.slowNotice]) = answer {
+                guard line == .slow || lines.contains(.slow) && pool.moveToSlow() else {
+                    slot.retire()
+                    return false
+                }
+                line = .slow
+                worker.giveWay()
+                answer = worker.receive(within: deadlineMilliseconds(in: line))
+            }
             if sending == .givenUp, case .words = answer { throw failure(otherwise: .workerFailed) }
             switch answer {
             case .words([WorkerOutcome.done.rawValue]):
-                return
+                return true
             case .words([WorkerOutcome.refused.rawValue]):
                 throw .undecodable
             case .words([WorkerOutcome.crashed.rawValue]):
@@ -306,7 +280,8 @@ public final class ThumbnailWorkers: Sendable {
                 throw failure(otherwise: .undecodable)
             case .stalled:
                 slot.retire()
-                throw failure(otherwise: stallError)
+                // A picture that gives way may simply not have had its turn.
+                throw failure(otherwise: line == .slow ? .workerFailed : stallError)
             case .words([WorkerOutcome.unconfined.rawValue]):
                 slot.retire()
                 throw failure(otherwise: .unavailable)
@@ -315,6 +290,11 @@ public final class ThumbnailWorkers: Sendable {
             }
         }
         throw failure(otherwise: .workerFailed)
+    }
+
+    /// A picture in the slow line gets less processor time.
+    private func deadlineMilliseconds(in line: WorkerPool.Line) -> Int {
+        line == .quick ? deadlineMilliseconds : deadlineMilliseconds * 2
     }
 
     private enum Sending {

@@ -49,6 +49,10 @@ struct WorkerProcess: Sendable {
         }
     }
 
+    /// Lets other processes go first from now on; the fork that decodes has been told so by the worker. An ordinary
+    /// user cannot undo it.
+    func giveWay() { lowerSession(of: processID, to: WorkerProtocol.slowNiceness) }
+
     /// Kills the worker and its forks without reaping it: `end` must follow.
     func kill() {
         Glibc.kill(-processID, SIGKILL)

@@ -3,11 +3,12 @@
 // files whose descriptors come with the request:
 //
 //     worker → client   hello    [greeting]    once, after a test of its sandbox
-//     client → worker   request  [job, picture bytes, result bytes, width, height, flags, type]
+//     client → worker   request  [job, picture bytes, result bytes, width, height, flags, type, quick ms]
 //                                + picture: memory file, sealed: only the client can write it, its size is fixed.
 //                                           It may still be filling; see ArrivingPicture.
 //                                + result:  memory file, its size sealed
 //                                + fonts:   for the labels of a sheet; may be none
+//     worker → client   notice   [slowNotice]  at most once, when the picture has used its quick time
 //     worker → client   reply    [outcome]
 //
 // The result file begins with the thumbnail's length in one word; the JPEG or PNG follows. There is one request at a
@@ -16,7 +17,12 @@
 /// Constants both sides must agree on.
 package enum WorkerProtocol {
     /// "OBSWORK" and the protocol's version. A worker with another greeting is not used.
-    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B04
+    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B05
+    /// Says that the decoding process has used the request's `quickMilliseconds`, and gives way to others from now on.
+    /// No outcome has this number.
+    package static let slowNotice: UInt64 = 0x51_0000
+    /// Of a decoding process that gives way: it gets a tenth of the time of another one that wants the same processor.
+    package static let slowNiceness: Int32 = 10
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
     /// Fonts in a request, at most.
@@ -62,6 +68,8 @@ package struct WorkerRequest: Equatable, Sendable {
     package var format: PictureFormat
     /// The type of the picture, or of each tile.
     package var type: MediaType
+    /// Processor time after which the decoding process gives way to others, with a notice; 0: at once, without one.
+    package var quickMilliseconds = 0
 
     package init(
         _ job: Job, pictureBytes: Int, size: PictureSize, format: PictureFormat = .jpeg,
@@ -88,18 +96,18 @@ package struct WorkerRequest: Equatable, Sendable {
         let flags = (size.isFilled ? Self.isFilledBit : 0) | (format == .png ? Self.isPNGBit : 0)
         return [
             job.rawValue, UInt64(pictureBytes), UInt64(resultBytes), UInt64(size.width), UInt64(size.height),
-            flags, UInt64(type.rawValue),
+            flags, UInt64(type.rawValue), UInt64(quickMilliseconds),
         ]
     }
 
     /// Parses a packet. Nil if it is not a valid request.
     package init?(words: [UInt64]) {
         let sides = 1...UInt64(WorkerProtocol.boxPixelsMax)
-        guard words.count == 7, let job = Job(rawValue: words[0]),
+        guard words.count == 8, let job = Job(rawValue: words[0]),
             let type = UInt8(exactly: words[6]).flatMap(MediaType.init(rawValue:)),
             (1...UInt64(WorkerProtocol.pictureBytesMax)).contains(words[1]),
             sides.contains(words[3]), sides.contains(words[4]),
-            words[5] & ~(Self.isFilledBit | Self.isPNGBit) == 0
+            words[5] & ~(Self.isFilledBit | Self.isPNGBit) == 0, words[7] <= UInt64(Int32.max)
         else { return nil }
         self.init(
             job, pictureBytes: Int(words[1]),
@@ -107,6 +115,7 @@ package struct WorkerRequest: Equatable, Sendable {
                 width: Int(words[3]), height: Int(words[4]), isFilled: words[5] & Self.isFilledBit != 0),
             format: words[5] & Self.isPNGBit != 0 ? .png : .jpeg, type: type)
         guard words[2] == UInt64(resultBytes) else { return nil }
+        quickMilliseconds = Int(words[7])
     }
 }
 

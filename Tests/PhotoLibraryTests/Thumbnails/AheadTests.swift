@@ -80,8 +80,11 @@ import VaultFormat
     // MARK: From one session to the next
 
     /// Reopens the closed fixture so that pictures are made at once, one at a time; returns their maker.
-    private func reopen(_ fixture: Fixture, workers: Int = 1, isHeldUp: Bool = false) throws -> StandInMaker {
+    private func reopen(
+        _ fixture: Fixture, workers: Int = 1, isHeldUp: Bool = false, postponed: Set<[UInt8]> = []
+    ) throws -> StandInMaker {
         let maker = StandInMaker()
+        maker.postponed = postponed
         if isHeldUp { maker.holdUp() }
         try fixture.reopen {
             $0.pictureMaker = maker
@@ -89,6 +92,23 @@ import VaultFormat
             $0.workerCount = workers
         }
         return maker
+    }
+
+    @Test(arguments: [1, 2]) func `pictures that use much processor time come last`(workers: Int) throws {
+        let fixture = try Fixture()
+        try fixture.close()
+        try fixture.reopen { $0.thumbnails = .off }
+        for number in 1...5 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
+        try fixture.close()
+        let slow = [5, 3].map { jpeg(more: $0) }
+        let maker = try reopen(fixture, workers: workers, postponed: Set(slow))
+        fixture.library.virtual?.service.background.awaitEnd()
+        let sources = maker.orders.map(\.source)
+        #expect(Set(sources.prefix(5)) == Set((1...5).map { jpeg(more: $0) }))
+        #expect(workers > 1 ? Set(sources.dropFirst(5)) == Set(slow) : Array(sources.dropFirst(5)) == slow)
+        for number in 1...5 { _ = try fixture.get("albums/.thumbs/\(number).jpg") }
+        #expect(maker.orders.count == 7)
+        try fixture.close()
     }
 
     private func thumbnailPending(_ fixture: Fixture) throws -> Bool {
