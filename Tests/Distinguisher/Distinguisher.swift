@@ -1,4 +1,5 @@
 import Dispatch
+import FileRequests
 import Foundation
 import PhotoLibrary
 import Synchronization
