@@ -72,6 +72,9 @@ public final class RandomStream: @unchecked Sendable {
 
     public init() { Sodium.prepare() }
 
+    /// Begins again with the first bytes.
+    public func rewind() { block = 0 }
+
     /// Not thread-safe. `bytes.count` must be a multiple of 64.
     public func fill(_ bytes: UnsafeMutableRawBufferPointer) {
         precondition(bytes.count % 64 == 0)

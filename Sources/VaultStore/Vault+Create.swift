@@ -153,22 +153,25 @@ extension Vault {
 
     /// Appends random bytes to the file of all spaces until each has `count` segments. Existing bytes stay.
     ///
-    /// Disk for all of it is reserved first if the host can. If this throws, the file is cut to whole rows, because a
-    /// mount may be using those already; the caller removes an empty file.
+    /// Disk for all of it is reserved first if the host can; else the host is asked whether it takes a file of that size.
+    /// If this throws, the file is cut to whole rows; the caller removes an empty file.
     ///
-    /// - Parameter coverBytes: as many of the new bytes are written once more.
+    /// - Parameters:
+    ///   - coverBytes: as many of the new bytes are written once more.
+    ///   - mayGiveBack: asked after a failure: whether no mount is using the file, so that new rows are removed too. Rows
+    ///     in which anything was written meanwhile stay.
     static func fill(
         _ directory: Int32, _ layout: SegmentLayout, to count: Int,
-        _ calls: any FileSystemCalls, coverBytes: UInt64 = 0,
+        _ calls: any FileSystemCalls, coverBytes: UInt64 = 0, mayGiveBack: () -> Bool = { false },
         _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let file = try SpacesFile(directory, calls)
         let end = UInt64(count) * layout.rowBytes
         do throws(VaultError) {
-            try file.reserve(end)
+            try file.reserve(end, directory)
             try file.complete(end, coverBytes: coverBytes, progress)
         } catch {
-            file.shorten(toWhole: layout.rowBytes)
+            file.shorten(toWhole: layout.rowBytes, givesBack: mayGiveBack())
             throw error
         }
     }
@@ -225,7 +228,8 @@ extension Vault {
     /// Enlarges every space to `bytesPerSpace`, used or not, mounted or not. Needs no password.
     ///
     /// A mounted daemon uses new segments once every space has them. If `grow` is killed, all spaces are equally large;
-    /// the next `grow` or mount completes a partial row.
+    /// the next `grow` or mount completes a partial row. If it fails, the spaces are as large as before, or, while one is
+    /// mounted, as many whole rows larger as could be written.
     public static func grow(
         _ path: String, bytesPerSpace: UInt64, calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) -> Void
@@ -246,7 +250,10 @@ extension Vault {
         let (size, end) = (vault.fileBytes(SegmentLayout.sharedName) ?? 0, UInt64(wanted) * layout.rowBytes)
         if end > size {
             try requireRoom(for: end, vault.directory, calls)
-            try fill(vault.directory, layout, to: wanted, calls) { (done, total) throws(VaultError) in
+            // The lock is kept until the file has its size again: a mount would use new segments.
+            let takeLock = { (try? vault.lockHeader()) != nil }
+            try fill(vault.directory, layout, to: wanted, calls, mayGiveBack: takeLock) {
+                (done, total) throws(VaultError) in
                 progress(done - size, total - size)
             }
         }
@@ -288,95 +295,6 @@ extension Vault {
             default: throw error
             }
         }
-    }
-}
-
-/// The file of all spaces, extended by random bytes.
-private final class SpacesFile {
-    private let file: Int32
-    private let calls: any FileSystemCalls
-    private var size: UInt64
-
-    /// Opens the file; creates it if it is missing.
-    init(_ directory: Int32, _ calls: any FileSystemCalls) throws(VaultError) {
-        self.calls = calls
-        do throws(Errno) {
-            file = try calls.openRegular(
-                directory, SegmentLayout.sharedName, flags: O_RDWR | O_CREAT, mode: 0o600)
-            do throws(Errno) { size = try calls.status(file).size } catch {
-                calls.close(file)
-                throw error
-            }
-        } catch { throw Self.failure(error) }
-    }
-
-    deinit { calls.close(file) }
-
-    /// Reserves disk up to `bytes`, if the host can. The size stays, because it determines how many segments are
-    /// usable.
-    func reserve(_ bytes: UInt64) throws(VaultError) {
-        if size >= bytes { return }
-        do throws(Errno) { try calls.reserve(file, bytes: bytes) } catch {
-            if error != .notSupported { throw Self.failure(error) }
-        }
-    }
-
-    /// Fills the file up to `bytes` and syncs it. Calls `progress` with size and goal before every MiB.
-    ///
-    /// - Parameter coverBytes: as many bytes are written once more, in equal parts along the way: so nothing but the
-    ///   time of the whole tells how many.
-    func complete(
-        _ bytes: UInt64, coverBytes: UInt64 = 0, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
-    ) throws(VaultError) {
-        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-        defer { block.deallocate() }
-        let begin = size
-        for part in 1...Self.parts where coverBytes > 0 || part == Self.parts {
-            let start = size
-            size = max(size, begin + (bytes - min(bytes, begin)) / Self.parts * part)
-            if part == Self.parts { size = max(start, bytes) }
-            try write(start..<size, block) { position throws(VaultError) in try progress(position, bytes) }
-            var left = size > start ? coverBytes / Self.parts : 0
-            while left > 0 {
-                // What the disk does not have yet would be written but once.
-                let end = min(size, start + left)
-                try write(start..<end, block) { _ throws(VaultError) in try progress(size, bytes) }
-                left -= end - start
-            }
-        }
-    }
-
-    private static let parts: UInt64 = 16
-
-    /// Writes random bytes to a part of the file and syncs it. Calls `progress` before every MiB.
-    private func write(
-        _ range: Range<UInt64>, _ block: UnsafeMutableRawBufferPointer,
-        _ progress: (_ position: UInt64) throws(VaultError) -> Void
-    ) throws(VaultError) {
-        let stream = RandomStream()
-        var position = range.lowerBound
-        while position < range.upperBound {
-            try progress(position)
-            stream.fill(block)
-            let count = Int(min(range.upperBound - position, UInt64(block.count)))
-            do throws(Errno) {
-                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: position)
-            } catch { throw Self.failure(error) }
-            position += UInt64(count)
-        }
-        do throws(Errno) { try calls.dataSync(file) } catch { throw Self.failure(error) }
-    }
-
-    /// Cuts the file to whole rows, which also frees the disk reserved beyond. Best effort.
-    func shorten(toWhole rowBytes: UInt64) {
-        guard let found = try? calls.status(file).size else { return }
-        try? calls.truncate(file, to: found / rowBytes * rowBytes)
-    }
-
-    private static func failure(_ error: Errno) -> VaultError {
-        if error == .fileTooLarge { return .fileTooLarge }
-        if error.refusesWriting { return .notWritable(.io(error)) }
-        return error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's segments")
     }
 }
 

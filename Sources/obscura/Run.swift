@@ -3,6 +3,7 @@ import Glibc
 /// Body of the program, called by main.swift. Returns the exit status.
 func runObscura() -> Int32 {
     fillStandardStreams()
+    surviveFileSizeLimit()
     do throws(Failure) {
         try hardenProcess(CommandLine.unsafeArgv)
         let words = try decodeArguments()
@@ -31,6 +32,14 @@ private func fillStandardStreams() {
         // The lowest free number is taken.
         _ = open("/dev/null", O_RDONLY)
     }
+}
+
+/// Makes a write beyond `ulimit -f` fail with EFBIG, instead of ending the process. Programs that are started from here
+/// do not inherit it.
+private func surviveFileSizeLimit() {
+    var action = sigaction()
+    action.__sigaction_handler.sa_handler = { _ in }
+    sigaction(SIGXFSZ, &action, nil)
 }
 
 /// Refuses arguments that are not UTF-8: paths are bytes to Linux, and these would be decoded as other paths.

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import Synchronization
 import TestSupport
 import Testing
 import VaultFormat
@@ -64,9 +65,14 @@ import VaultFormat
     }
 
     /// The disk is full from some point on, though `grow` looked before: others write too.
-    @Test func `without disk anywhere, grow leaves whole segments`() throws {
+    @Test(arguments: [false, true])
+    func `without disk anywhere, grow leaves the vault as it was, or whole segments of a mount`(
+        isMounted: Bool
+    ) throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         calls.reserveNothing()
+        let unlocked = isMounted ? try Vault.unlock(path, password: secret("one")) : nil
+        defer { withExtendedLifetime(unlocked) {} }
         for after in stride(from: 0, to: 16 << 20, by: 1 << 20) as StrideTo<UInt64> {
             var isTold = false
             var failure: VaultError?
@@ -79,7 +85,7 @@ import VaultFormat
                 }
             } catch { failure = error }
             #expect(failure == .noRoom)
-            #expect(try size(path) == (after < Self.row ? 4 : 5) * Self.row)
+            #expect(try size(path) == (after < Self.row || !isMounted ? 4 : 5) * Self.row)
             calls.setFull(false)
             try shrink(path)
         }
@@ -120,6 +126,60 @@ import VaultFormat
             try Vault.grow(path, bytesPerSpace: 2 << 30, calls: Calls()) { _, _ in }
         }
         #expect(try Vault.info(path).segmentsPerSpace == 4)
+    }
+
+    /// A mount may have come and gone while `grow` was writing.
+    @Test func `a segment in which something was written stays`() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        calls.reserveNothing()
+        var failure: VaultError?
+        do throws(VaultError) {
+            try Vault.grow(path, bytesPerSpace: 32 << 20, calls: calls) { done, _ in
+                guard done == 3 * Self.row else { return }
+                let file = open(path + "/spaces", O_WRONLY)
+                // In the second of the new rows, which are three.
+                _ = pwrite(file, "used", 4, off_t(5 * Self.row + 4096))
+                close(file)
+                calls.setFull(true)
+            }
+        } catch { failure = error }
+        #expect(failure == .noRoom)
+        #expect(try size(path) == 6 * Self.row)
+    }
+
+    @Test func `a killed grow is given back by one that finds no room`() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        #expect(truncate(path + "/spaces", off_t(4 * Self.row + 12_345)) == 0)
+        calls.reserveNothing()
+        #expect(throws: VaultError.noRoom) {
+            try Vault.grow(path, bytesPerSpace: 24 << 20, calls: calls) { _, _ in calls.setFull(true) }
+        }
+        #expect(try size(path) == 4 * Self.row)
+    }
+
+    /// Such hosts say so only when a file reaches its end, after gigabytes.
+    @Test func `a host whose files end somewhere is asked before anything is written`() throws {
+        final class Calls: ForwardingCalls {
+            let written = Atomic<Int>(0)
+            func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno) { throw .notSupported }
+            func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno) {
+                if size >= 4 << 30 { throw .fileTooLarge }
+                try real.truncate(descriptor, to: size)
+            }
+            func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+                written.wrappingAdd(bytes.count, ordering: .relaxed)
+                return try real.pwrite(d, bytes, at: offset)
+            }
+        }
+        let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        let calls = Calls()
+        #expect(throws: VaultError.fileTooLarge) {
+            try Vault.grow(path, bytesPerSpace: 3 << 30, calls: calls) { _, _ in }
+        }
+        #expect(calls.written.load(ordering: .relaxed) == 0)
+        #expect(try size(path) == 4 * Self.row)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: path).sorted() == ["obscura.vault", "spaces"])
     }
 
     /// With any name that a host of that kind gives itself.

@@ -143,6 +143,14 @@ struct PasswordMountTests {
         }
     }
 
+    @Test func `grow beyond the largest file that may be written changes nothing`() throws {
+        let place = try Place(spaces: 2)
+        let before = try place.shell("stat -c %s V/spaces")
+        let ended = try place.run(["bash", "-c", "ulimit -f 150000; exec '\(obscura)' grow V 1G"])
+        #expect(ended.status == 7 && ended.errors.contains("no file of that size"), "\(ended.errors)")
+        #expect(try place.shell("stat -c %s V/spaces; ls V") == before + "obscura.vault\nspaces\n")
+    }
+
     @Test func `a vault that is mounted grows, and the room is there at once`() throws {
         let place = try Place(spaces: 2)
         try place.mount()
