@@ -4,21 +4,21 @@ import LinuxIO
 import VaultCatalogue
 
 extension Tree {
-    /// Makes the three directories that every space has.
+    /// Makes the three directories that every space has. Only their owner may enter `moments`: it shows photos of albums
+    /// that others perhaps may not enter.
     package func makeRootDirectories() throws(FileError) {
         let now = Timestamp.now()
-        func directory(_ ino: UInt64, parent: UInt64) -> InodeRow {
+        func directory(_ ino: UInt64, mode: UInt32) -> InodeRow {
             var row = InodeRow(
-                ino: ino, mode: directoryType | 0o755, uid: options.owner.uid, gid: options.owner.gid,
+                ino: ino, mode: directoryType | mode, uid: options.owner.uid, gid: options.owner.gid,
                 now: now)
             row.nlink = 2
-            row.parent = parent
+            row.parent = WellKnownInode.root
             return row
         }
         for row in [
-            directory(WellKnownInode.root, parent: WellKnownInode.root),
-            directory(WellKnownInode.moments, parent: WellKnownInode.root),
-            directory(WellKnownInode.albums, parent: WellKnownInode.root),
+            directory(WellKnownInode.root, mode: 0o555), directory(WellKnownInode.moments, mode: 0o700),
+            directory(WellKnownInode.albums, mode: 0o755),
         ] { try sql(tables.store(row)) }
         let root = try inode(WellKnownInode.root)
         try addEntry(root, Array("moments".utf8), try inode(WellKnownInode.moments), now: now)

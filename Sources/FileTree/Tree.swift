@@ -335,6 +335,8 @@ open class Tree {
     package func attributes(of row: InodeRow) -> Attributes {
         var mode = row.mode
         if let umask = options.umask { mode &= ~(umask & permissionMask) }
+        // Nothing can be made at the root: file managers then do not offer it.
+        if row.ino == WellKnownInode.root { mode &= ~0o222 }
         let kept = options.mountedByRoot
         return Attributes(
             ino: row.ino, mode: mode, nlink: row.nlink,

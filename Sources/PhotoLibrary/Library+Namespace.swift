@@ -231,12 +231,18 @@ extension Library {
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard found.inode.isDirectory else { throw .notDirectory }
-            if directory.area == .root, try !tree.isInTrash(found.inode) { throw .notPermitted }
+            if directory.area == .root, try !tree.isInTrash(found.inode) || isKeptTrash(name, tree) {
+                throw .notPermitted
+            }
             guard found.inode.row.size == 0 else { throw .notEmpty }
             let now = Timestamp.now()
             try tree.removeEntry(directory, found.id, found.inode, now: now)
             try tree.removeLink(to: found.inode, now: now)
         }
+    }
+
+    private func isKeptTrash(_ name: Name, _ tree: PhotoTree) -> Bool {
+        options.keepsTrash && name.bytes == tree.trashName(of: options.shownOwner)
     }
 
     /// Throws if no file can have the name.

@@ -75,6 +75,15 @@ public final class Library: @unchecked Sendable {
         }
         try session.startCommits(
             of: commits, byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
+        if options.keepsTrash { makeTrash() }
+    }
+
+    /// Makes the trash of the mounting user, if there is room for it.
+    private func makeTrash() {
+        let owner = options.shownOwner
+        let isThere = try? session.locked { tree throws(FileError) in try tree.hasTrash(of: owner) }
+        guard !isReadOnly, isThere == false, session.space.hasRowRoom() else { return }
+        try? session.changing { tree throws(FileError) in try tree.makeTrash(of: owner) }
     }
 
     deinit {

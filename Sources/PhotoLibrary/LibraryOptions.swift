@@ -1,3 +1,4 @@
+import FileRequests
 public import FileTree
 public import PhotoRules
 import PhotoSession
@@ -33,6 +34,9 @@ public struct LibraryOptions: Sendable {
     public var thumbnails = ThumbnailOption.on
     /// Whether the root has a directory of views.
     public var views = false
+    /// Whether the mounting user's trash is there from the start and cannot be removed: programs cannot make it at a root
+    /// that is not writable.
+    public var keepsTrash = false
     /// The worker executable; nil: no thumbnails can be made.
     public var workerPath: String?
     /// Maximum number of worker processes.
@@ -65,6 +69,12 @@ public struct LibraryOptions: Sendable {
 }
 
 extension LibraryOptions {
+    /// The user whose files these are, as the mount shows them.
+    var shownOwner: Caller {
+        mountedByRoot
+            ? Caller(uid: uid ?? owner.uid, gid: gid ?? owner.gid) : Caller(uid: owner.uid, gid: owner.gid)
+    }
+
     var treeOptions: TreeOptions {
         var tree = TreeOptions(owner: owner, mountedByRoot: mountedByRoot)
         (tree.uid, tree.gid, tree.umask) = (uid, gid, umask)

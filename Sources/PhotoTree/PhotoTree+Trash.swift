@@ -216,13 +216,25 @@ extension PhotoTree {
         for directory in [files, infos] { kernelNames.noteChange(of: directory.ino) }
     }
 
+    /// The name of a caller's trash in the root.
+    package func trashName(of caller: Caller) -> [UInt8] {
+        trashPrefix + Array(String(options.mountedByRoot ? caller.uid : options.owner.uid).utf8)
+    }
+
+    /// Makes the caller's trash if it is missing.
+    package func makeTrash(of caller: Caller) throws(FileError) { _ = try trashPlace(caller, now: .now()) }
+
+    /// Whether the caller has a trash.
+    package func hasTrash(of caller: Caller) throws(FileError) -> Bool {
+        try find(inode(WellKnownInode.root), trashName(of: caller)) != nil
+    }
+
     /// `files` and `info` of the caller's trash, made if missing.
     private func trashPlace(
         _ caller: Caller, now: Timestamp
     ) throws(FileError) -> (files: Inode, infos: Inode) {
-        let uid = options.mountedByRoot ? caller.uid : options.owner.uid
         let top = try privateDirectory(
-            trashPrefix + Array(String(uid).utf8), in: inode(WellKnownInode.root), caller, now)
+            trashName(of: caller), in: inode(WellKnownInode.root), caller, now)
         return (
             try privateDirectory(filesName, in: top, caller, now),
             try privateDirectory(infosName, in: top, caller, now)

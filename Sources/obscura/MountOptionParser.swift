@@ -224,6 +224,7 @@ struct MountOptionParser: Equatable {
         options.trashDays = trashDays
         options.versions = versions
         options.views = hasViews
+        options.keepsTrash = true
         options.workerPath = workerPath
         return options
     }

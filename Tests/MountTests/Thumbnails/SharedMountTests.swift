@@ -26,7 +26,7 @@ import Testing
         try place.mount(options: "allow_other")
         try place.shell(
             """
-            chmod 755 .; cd D/albums; mkdir Trip private
+            chmod 755 . D/moments; cd D/albums; mkdir Trip private
             cp ../../source/{open,closed,group}.jpg Trip; cp ../../source/secret.jpg private
             chown -R \(Self.owner):\(Self.group) Trip private
             chmod 755 Trip; chmod 644 Trip/open.jpg; chmod 600 Trip/closed.jpg; chmod 640 Trip/group.jpg

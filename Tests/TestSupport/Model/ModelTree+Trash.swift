@@ -26,12 +26,16 @@ extension ModelTree {
         putIntoTrash(node, named: row.name, from: row.directory) { drop(row, of: node) }
     }
 
+    /// The trash that is there from the start, and its directories, which can be removed.
+    func makeTrash() -> (files: ModelNode, infos: ModelNode) {
+        let trash = privateDirectory(trashName, in: top)
+        return (privateDirectory("files", in: trash), privateDirectory("info", in: trash))
+    }
+
     private func putIntoTrash(
         _ node: ModelNode, named name: String, from directory: ModelNode, _ remove: () -> Void
     ) {
-        let trash = privateDirectory(trashName, in: top)
-        let files = privateDirectory("files", in: trash)
-        let infos = privateDirectory("info", in: trash)
+        let (files, infos) = makeTrash()
         var (kept, number) = (name, 2)
         while files.entries[kept] != nil || infos.entries[kept + ".trashinfo"] != nil {
             kept = modelNumbered(name, number)

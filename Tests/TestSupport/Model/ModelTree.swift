@@ -19,12 +19,13 @@ final class ModelTree {
 
     init(uid: UInt32) {
         trashName = ".Trash-\(uid)"
-        top = ModelNode(.directory, number: 0, session: 0, mode: 0o755)
-        moments = ModelNode(.directory, number: 1, session: 0, mode: 0o755)
+        top = ModelNode(.directory, number: 0, session: 0, mode: 0o555)
+        moments = ModelNode(.directory, number: 1, session: 0, mode: 0o700)
         albums = ModelNode(.directory, number: 2, session: 0, mode: 0o755)
         nodeCount = 3
         add(top, "moments", moments)
         add(top, "albums", albums)
+        _ = makeTrash()
     }
 
     /// A new mount: days that only filing made are dropped where they are empty.
@@ -243,7 +244,7 @@ final class ModelTree {
         if error != 0 { return error }
         guard let (row, node) = entry(directory, name) else { return ENOENT }
         guard node.isDirectory else { return ENOTDIR }
-        if directory === top && !isInTrash(node) { return EPERM }
+        if directory === top && (!isInTrash(node) || name == trashName) { return EPERM }
         guard node.entries.isEmpty else { return ENOTEMPTY }
         drop(row, of: node)
         return 0
