@@ -67,6 +67,14 @@ int obscura_set_attribute(int descriptor, const char *name, const void *value, u
     return fsetxattr(descriptor, name, value, size, 0);
 }
 
+int obscura_device(const char *path, unsigned int *major, unsigned int *minor) {
+    struct statx found;
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &found) != 0) return -1;
+    *major = found.stx_dev_major;
+    *minor = found.stx_dev_minor;
+    return 0;
+}
+
 int obscura_sync_filesystem(int descriptor) { return syncfs(descriptor); }
 
 static struct flock byte_lock(short type, long long first, long long count) {

@@ -68,7 +68,9 @@ public final class MountSession: @unchecked Sendable {
             throw .refused(LibfuseLog.shared.takeLast())
         }
         let complaints = StandardErrorCapture()
+        let mode = MountPointMode(allowing: path)
         let isMounted = session.mount(at: path)
+        mode?.restore()
         let complaint = complaints?.end() ?? ""
         guard isMounted else {
             let words = LibfuseLog.shared.takeLast()
@@ -105,7 +107,7 @@ public final class MountSession: @unchecked Sendable {
     public func run(onLive: () -> Void) throws(MountError) -> MountEnd {
         defer { closeDown() }
         do throws(Errno) {
-            try notifier.start(session!)
+            try notifier.start(session!, connection: mountPoint.connection)
             try session!.start()
         } catch {
             throw .system(error, "starting threads")

@@ -53,8 +53,14 @@ final class Notifier: TreeObserver, @unchecked Sendable {
     }
 
     /// Starts sending to the session, which must live until `stop` returns.
-    func start(_ session: Session) throws(Errno) {
-        thread = try WorkerThread { self.run(session) }
+    ///
+    /// - Parameter connection: the session's number in fusectl. The thread has its name from it, by which commands
+    ///   recognise the process when the mount is gone from its directory.
+    func start(_ session: Session, connection: Int? = nil) throws(Errno) {
+        thread = try WorkerThread {
+            if let connection { nameThread(connectionThreadName(connection)) }
+            self.run(session)
+        }
     }
 
     /// Discards queued messages and returns when the thread has ended. The session's workers must still serve, or its

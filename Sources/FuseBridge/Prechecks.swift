@@ -15,21 +15,41 @@ public func checkMountable(_ directory: String, options: MountOptions) throws(Mo
     defer { free(resolved) }
     let path = String(cString: resolved)
     guard MountPoint(at: path, subtype: options.subtype) == nil else { throw .alreadyMounted(directory) }
-    guard geteuid() == 0 || access(path, W_OK) == 0 else { throw .mountPointRefused(directory) }
+    guard geteuid() == 0 || access(path, W_OK) == 0 || status.st_uid == geteuid() else {
+        throw .mountPointRefused(directory)
+    }
     guard options.allowsNonEmpty || !hasFiles(path) else { throw .notEmpty(directory) }
     return path
 }
 
-/// Whether the directory has entries. One that cannot be read counts as empty.
+/// Whether something but directories lies in the directory or below it: directories alone lose nothing when they are
+/// hidden. One that cannot be read counts as empty. Other filesystems below count, and so does a tree that is too large
+/// to look through.
 private func hasFiles(_ path: String) -> Bool {
-    guard let directory = opendir(path) else { return false }
-    defer { closedir(directory) }
-    while let entry = readdir(directory) {
-        let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
-        if name != Array(".".utf8) && name != Array("..".utf8) { return true }
+    var top = stat()
+    guard stat(path, &top) == 0 else { return false }
+    var waiting = [path]
+    var count = 0
+    while let next = waiting.popLast() {
+        guard let directory = opendir(next) else { continue }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name == "." || name == ".." { continue }
+            var found = stat()
+            count += 1
+            guard count <= directoriesMax, fstatat(dirfd(directory), name, &found, AT_SYMLINK_NOFOLLOW) == 0,
+                found.st_mode & S_IFMT == S_IFDIR, found.st_dev == top.st_dev
+            else { return true }
+            waiting.append(next + "/" + name)
+        }
     }
     return false
 }
+
+private let directoriesMax = 1000
 
 private func checkDevice() throws(MountError) {
     let descriptor = open("/dev/fuse", O_RDWR | O_CLOEXEC)

@@ -1,5 +1,5 @@
 internal import CShims
-internal import Glibc
+public import Glibc
 
 extension MountEntry {
     /// The number by which fusectl knows the connection between the kernel and the program that serves the mount. Nil
@@ -31,6 +31,28 @@ public func openWaiting(ofConnection number: Int) -> Int32 {
 public func isConnected(_ descriptor: Int32) -> Bool {
     var byte: UInt8 = 0
     return descriptor >= 0 && pread(descriptor, &byte, 1, 0) == 1
+}
+
+/// The name of the thread by which a process tells which FUSE connection it serves. The number is at most 20 bits long.
+public func connectionThreadName(_ number: Int) -> String { connectionThreadPrefix + "\(number)" }
+
+private let connectionThreadPrefix = "fuse-"
+
+/// The FUSE connection that a process of ours serves: nil from the moment at which the kernel closes it.
+public func servedConnection(of process: pid_t) -> Int? {
+    let directory = "/proc/\(process)/task"
+    let calls = LinuxCalls.shared
+    guard let tasks = try? calls.open(AT_FDCWD, directory, flags: O_RDONLY | O_DIRECTORY, mode: 0) else {
+        return nil
+    }
+    defer { calls.close(tasks) }
+    for thread in (try? calls.list(tasks)) ?? [] {
+        guard let bytes = contents(ofFile: "\(directory)/\(thread)/comm") else { continue }
+        let name = String(decoding: bytes, as: UTF8.self)
+        guard name.hasPrefix(connectionThreadPrefix) else { continue }
+        return Int(name.dropFirst(connectionThreadPrefix.utf8.count).prefix { $0 != "\n" })
+    }
+    return nil
 }
 
 private func openFile(_ name: String, ofConnection number: Int, _ access: Int32) -> Int32 {

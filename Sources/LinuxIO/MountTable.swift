@@ -1,10 +1,14 @@
+public import Glibc
+
 /// A line of /proc/self/mountinfo, proc(5): one mount.
 public struct MountEntry: Sendable, Equatable {
     /// IDs of this mount, and of the mount that it is mounted on.
-    var id: Int
+    public var id: Int
     var parent: Int
     /// `major:minor`: the same wherever one filesystem is mounted, and different for every other at the same time.
     public var device: String
+    /// The directory of the filesystem that is mounted: `/`, unless a part of it is bound.
+    public var root: String
     /// The mount point, from this process's root.
     public var directory: String
     /// The type, with its subtype after a dot: `fuse.obscura`.
@@ -13,6 +17,10 @@ public struct MountEntry: Sendable, Equatable {
     public var source: String
     /// The filesystem's own, separated by commas.
     var options: String
+    /// The peer groups in which the mount shares what is mounted and unmounted below it, and from which it receives
+    /// that; mount_namespaces(7).
+    var sharedGroup: Int?
+    var masterGroup: Int?
 
     /// Nil if the line does not have the documented form.
     init?(line: Substring) {
@@ -24,10 +32,15 @@ public struct MountEntry: Sendable, Equatable {
         else { return nil }
         (self.id, self.parent) = (id, parent)
         device = String(fields[2])
+        root = Self.unescaped(fields[3])
         directory = Self.unescaped(fields[4])
         type = String(fields[dash + 1])
         source = Self.unescaped(fields[dash + 2])
         options = fields.count > dash + 3 ? String(fields[dash + 3]) : ""
+        func group(_ name: String) -> Int? {
+            fields[6..<dash].first { $0.hasPrefix(name) }.flatMap { Int($0.dropFirst(name.utf8.count)) }
+        }
+        (sharedGroup, masterGroup) = (group("shared:"), group("master:"))
     }
 
     /// Of a FUSE mount that only one user may enter, root not either: that user, and the group.
@@ -61,8 +74,20 @@ public struct MountEntry: Sendable, Equatable {
 }
 
 /// Every mount that this process sees, in the order they were made. Empty if /proc is missing.
-public func mountTable() -> [MountEntry] {
-    String(decoding: contents(ofFile: "/proc/self/mountinfo") ?? [], as: UTF8.self)
+public func mountTable() -> [MountEntry] { mountTable(ofProcess: "self") }
+
+/// Every mount that another process sees; empty if it has ended. Any user may read it.
+public func mountTable(of process: pid_t) -> [MountEntry] { mountTable(ofProcess: "\(process)") }
+
+/// The ID of the first mount that a process sees: processes of one mount namespace see the same mounts. Nil if it has
+/// ended.
+public func firstMountID(of process: pid_t) -> Int? {
+    (contents(ofFile: "/proc/\(process)/mountinfo")?.prefix { $0 != UInt8(ascii: " ") })
+        .flatMap { Int(String(decoding: $0, as: UTF8.self)) }
+}
+
+private func mountTable(ofProcess name: String) -> [MountEntry] {
+    String(decoding: contents(ofFile: "/proc/\(name)/mountinfo") ?? [], as: UTF8.self)
         .split(separator: "\n").compactMap { MountEntry(line: $0) }
 }
 
@@ -89,4 +114,30 @@ func isReached(_ entry: MountEntry, in table: [MountEntry]) -> Bool {
         entry = below
     }
     return true
+}
+
+extension MountEntry {
+    /// Whether unmounting `original` also unmounts this mount of another place or namespace: the mounts on which they
+    /// lie are then copies of each other that share such events.
+    ///
+    /// - Parameters:
+    ///   - table: the mounts of the namespace of this mount.
+    ///   - originals: those of the namespace of `original`.
+    public func mayFollow(
+        _ original: MountEntry, in table: [MountEntry], _ originals: [MountEntry]
+    ) -> Bool {
+        guard let below = table.first(where: { $0.id == parent }),
+            let source = originals.first(where: { $0.id == original.parent }), below.id != source.id,
+            let group = source.sharedGroup, below.device == source.device
+        else { return false }
+        // A master may itself receive from the group, in steps that no table shows.
+        guard below.sharedGroup == group || below.masterGroup != nil else { return false }
+        return path(within: below) == original.path(within: source)
+    }
+
+    /// The mount point as a path of the filesystem on which it lies.
+    private func path(within below: MountEntry) -> String {
+        let rest = directory.dropFirst(below.directory == "/" ? 0 : below.directory.utf8.count)
+        return below.root == "/" ? String(rest) : below.root + rest
+    }
 }

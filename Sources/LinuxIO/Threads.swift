@@ -1,3 +1,4 @@
+import CShims
 import Glibc
 
 /// Runs `body` on a new detached thread.
@@ -28,6 +29,9 @@ package func startThreadIfPossible(_ body: @escaping @Sendable () -> Void) -> Bo
     pthread_detach(thread)
     return true
 }
+
+/// Names the calling thread in /proc/PID/task/TID/comm, which every user may read: at most 15 bytes.
+public func nameThread(_ name: String) { _ = obscura_set_process_name(name) }
 
 /// Runs `body` while the signals by which users end a program are held back from this thread; they come afterwards.
 public func withoutInterruption<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {

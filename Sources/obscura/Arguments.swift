@@ -15,6 +15,13 @@ struct Arguments: Equatable {
     /// Every value given for an option that may be repeated.
     func all(_ option: Option) -> [String] { values[option] ?? [] }
 
+    /// The same options with another operand.
+    func replacing(operand: String) -> Arguments {
+        var copy = self
+        copy.operands = [operand]
+        return copy
+    }
+
     fileprivate mutating func add(_ option: Option, _ value: String) {
         values[option, default: []].append(value)
     }

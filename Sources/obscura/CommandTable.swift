@@ -28,6 +28,7 @@ enum Option: String, CaseIterable {
     case quiet
     case repair
     case discard
+    case end
     case yes
     case json
     case mountOptions = "o"
@@ -52,7 +53,7 @@ enum Option: String, CaseIterable {
         case .idle: "TIME|off"
         case .albums: "link|copy|none"
         case .create, .passwordStdin, .foreground, .help, .takeout, .dryRun, .move, .quiet, .repair, .discard,
-            .yes, .json, .special, .versions, .webdav:
+            .end, .yes, .json, .special, .versions, .webdav:
             nil
         }
     }
@@ -86,6 +87,7 @@ enum Option: String, CaseIterable {
         case .quiet: "show no progress"
         case .repair: "list the possible repairs, and carry them out; no readable data is lost"
         case .discard: "discard changes that cannot be written; all others are written first"
+        case .end: "cut off what still holds the mount: bind mounts, containers and sandboxes"
         case .yes: "do not ask; needed where there is no terminal"
         case .json: "print JSON, one object on a line, instead of text; its members are in obscura(1)"
         case .mountOptions: "mount options, as for mount(8)"
@@ -163,7 +165,7 @@ enum Command: String, CaseIterable {
         case .receive: [.album, .listen, .qr, .idle, .webdav, .help]
         case .backup: [.quiet, .json, .help]
         case .check: [.repair, .json] + Option.passwordOptions + [.help]
-        case .unmount: [.discard, .help]
+        case .unmount: [.discard, .end, .help]
         case .status, .info: [.json, .help]
         case .grow, .headerExport, .headerRestore, .speed, .trash: [.help]
         }
@@ -209,7 +211,9 @@ enum Command: String, CaseIterable {
             """
         case .unmount:
             """
-            What cannot be written is named, and the mount stays, unless --discard is given. fusermount3 -u DIR works as
+            What cannot be written is named, and the mount stays, unless --discard is given. So is what would keep the
+            mount alive: a bind mount, or a copy in a container or sandbox; --end cuts it off, after a last commit, also
+            if fusermount3 -u DIR has unmounted DIR already (DIR or VAULT names it then). fusermount3 -u DIR works as
             well, but does not wait: what cannot be written for half a minute is lost then.
             """
         case .passwd:

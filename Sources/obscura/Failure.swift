@@ -61,7 +61,8 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .noSpaceOpens:
         Failure(.noSpaceOpens, vault, "no space opens with this password: check it and try again")
     case .inUse:
-        Failure(.inUse, vault, "the vault is in use: unmount it first (one space at a time)")
+        lostMount(ofVault: vault)?.failure(.inUse, vault, operand: vault)
+            ?? Failure(.inUse, vault, "the vault is in use: unmount it first (one space at a time)")
     case .claimed:
         Failure(
             .inUse, vault,
@@ -88,7 +89,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .fileTooLarge:
         Failure(
             .noRoom, vault,
-            "all spaces are in one file, and this disk allows no file of more than 4 GiB (FAT): format it as exFAT, "
+            "all spaces are in one file, and this disk allows no file of that size (FAT: 4 GiB): format it as exFAT, "
                 + "choose a smaller size, or make a vault of one space (--spaces 1)")
     case .notEmpty:
         Failure(.failed, vault, "the directory is not empty: name a new or an empty one for the vault")

@@ -65,39 +65,5 @@ private func ask(_ place: String) -> MountAnswer {
 
 /// A descriptor of the process that serves the mount at `place`; nil if it is gone already.
 func findDaemon(of place: String) -> Int32? {
-    runningDaemon(of: place).flatMap { process, _ in
-        let descriptor = obscura_pidfd_open(process)
-        return descriptor >= 0 ? descriptor : nil
-    }
-}
-
-/// The process that serves the mount at `place`, and its parsed command line; nil if it is gone already.
-func runningDaemon(of place: String) -> (process: pid_t, daemon: Daemon)? {
-    runningDaemon { realPath($0.directory) == place }
-}
-
-/// The process of a mount, and its parsed command line; nil if there is none that suits.
-func runningDaemon(where suits: (Daemon) -> Bool) -> (process: pid_t, daemon: Daemon)? {
-    for process in processes() {
-        guard let bytes = contents(ofFile: "/proc/\(process)/cmdline") else { continue }
-        let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-        guard words.count == 6, Daemon.words.contains(words[1]), !isElsewhere(process),
-            let daemon = try? Daemon(Array(words.dropFirst())), suits(daemon)
-        else { continue }
-        return (process, daemon)
-    }
-    return nil
-}
-
-/// The numbers of all processes that this user may see.
-func processes() -> [pid_t] {
-    ((try? HostPath("/proc").list()) ?? []).compactMap { pid_t("\($0)") }
-}
-
-/// Whether a process is in another mount namespace: a private session's daemon may serve the same path there.
-private func isElsewhere(_ process: pid_t) -> Bool {
-    guard let own = try? HostPath("/proc/self/ns/mnt").linkTarget(),
-        let other = try? HostPath("/proc/\(process)/ns/mnt").linkTarget()
-    else { return false }
-    return own != other
+    runningDaemon(of: place).flatMap { $0.open() }
 }

@@ -70,15 +70,19 @@ func runImport(_ arguments: Arguments) throws(Failure) {
         return run
     }
     run.progress.end()
+    var report = run.report
+    if settings.moves, !settings.isDry {
+        report.left = UnencryptedFiles.Sum(paths.map { UnencryptedFiles(in: $0, except: identity) })
+    }
     if arguments.has(.json) {
-        let isComplete = end == nil && !wasInterrupted && run.report.failures.isEmpty
-        say(run.report.json(vault, isComplete: isComplete).line)
+        let isComplete = end == nil && !wasInterrupted && report.failures.isEmpty
+        say(report.json(vault, isComplete: isComplete).line)
     } else {
-        for line in run.report.lines { say(line) }
-        for failure in run.report.failures { note(failure.line) }
+        for line in report.lines { say(line) }
+        for failure in report.failures { note(failure.line) }
     }
     if let end { throw end }
-    try conclude(run.report, vault)
+    try conclude(report, vault)
 }
 
 private func isLinkToFile(_ path: String) -> Bool {

@@ -31,6 +31,8 @@ struct ImportReport {
     /// Sources that are no photos.
     var others: [HostPath] = []
     var removed = 0
+    /// With `--move`, the files that are still below the given directories.
+    var left: UnencryptedFiles.Sum?
     /// With `--takeout`.
     var takeout: TakeoutReport?
     private(set) var unreadable: [PathNote] = []
@@ -81,6 +83,7 @@ struct ImportReport {
         line(unreadable.count, "could not be imported")
         line(removed, "removed from where they were")
         line(unremoved.count, "could not be removed from where they were")
+        if let left, left.count > 0 { lines.append(left.line) }
         return lines + (takeout?.lines(isDry: isDry) ?? [])
     }
 
@@ -97,7 +100,8 @@ struct ImportReport {
             ("not_photos", .list(others.map { .path($0.bytes) })),
             ("unreadable", .list(unreadable.map(\.json))), ("not_removed", .list(unremoved.map(\.json))),
         ]
-        return .object(members + (takeout?.members ?? []))
+        let stay = left.map { [("left", JSON.list($0.paths.map { .path($0.bytes) }))] } ?? []
+        return .object(members + stay + (takeout?.members ?? []))
     }
 
     /// `: a, b` if there are few; else empty.

@@ -56,7 +56,7 @@ func mount(_ request: MountRequest) throws(Failure) {
     let wasDead = try clearMountPoint(directory)
     let isDirectoryMade = request.creation != nil ? try makeMountPoint(directory) : false
     do {
-        try checkMayMount(directory, request.words)
+        try checkMayMount(request)
         try unlockAndMount(request, wasDead: wasDead)
     } catch {
         if isDirectoryMade { rmdir(directory) }
@@ -98,18 +98,20 @@ func unlockPatiently(
         do throws(VaultError) { return try unlock() } catch {
             guard case .inUse = error else { throw error }
         }
-        guard wasDead || isUnmounted(vault) else { break }
+        guard wasDead || isEnding(vault) else { break }
         usleep(20_000)
     }
     // The daemon may just have ended.
     return try unlock()
 }
 
-/// Whether a daemon serves the vault whose mount is gone.
-private func isUnmounted(_ vault: String) -> Bool {
+/// Whether the mount of the vault is gone, and its process is writing the last changes.
+private func isEnding(_ vault: String) -> Bool {
     let vault = realPath(vault)
-    guard let (_, daemon) = runningDaemon(where: { $0.vault == vault }) else { return false }
-    return mountEntry(at: realPath(daemon.directory)).map { !$0.isObscura } ?? true
+    guard let server = runningDaemons().first(where: { $0.daemon.vault == vault }), !server.isMounted else {
+        return false
+    }
+    return LostMount(server) == nil
 }
 
 private let endingMilliseconds: Int64 = 10_000

@@ -3,8 +3,11 @@ import Glibc
 import LinuxIO
 
 /// Creates the mount point if nothing has that name. Returns true if it was created.
+///
+/// Nobody but root may write into it: while the vault is locked, no program leaves files there, which would lie on the
+/// disk in clear.
 func makeMountPoint(_ directory: String) throws(Failure) -> Bool {
-    if mkdir(directory, 0o700) == 0 { return true }
+    if mkdir(directory, 0o500) == 0 { return true }
     if errno == EEXIST { return false }
     throw Failure(directory, "making the directory", .last)
 }
@@ -37,14 +40,29 @@ func checkApart(vault: String, directory: String) throws(Failure) {
     }
 }
 
-/// Fails if the mount would be refused later anyway, before a password is asked for or a vault is made.
+/// Fails if the mount would be refused later anyway, before a password is asked for or a vault is made. Tells the user of
+/// files that lie in the directory, unencrypted.
 ///
 /// An existing mount is not refused yet: a user who mounts one vault twice must hear that it is in use.
-func checkMayMount(_ directory: String, _ words: MountOptionParser) throws(Failure) {
+func checkMayMount(_ request: MountRequest) throws(Failure) {
+    let directory = request.directory
     do throws(MountError) {
-        _ = try checkMountable(directory, options: words.mountOptions)
+        _ = try checkMountable(directory, options: request.words.mountOptions)
     } catch {
         if case .alreadyMounted = error { return }
+        if case .notEmpty = error, let files = UnencryptedFiles(in: directory) {
+            let command = files.importCommand(request.vault)
+            throw Failure(
+                .failed, directory,
+                "\(files.text): bring them in with \(command), or mount over them with -o nonempty, which hides "
+                    + "them meanwhile")
+        }
         throw failure(error, directory: directory)
     }
+    guard request.words.mountOptions.allowsNonEmpty, let files = UnencryptedFiles(in: directory) else {
+        return
+    }
+    note(
+        "obscura: \(directory): \(files.text), and this mount hides them: bring them in after unmounting it, with "
+            + files.importCommand(request.vault))
 }

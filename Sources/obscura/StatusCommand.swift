@@ -3,18 +3,24 @@ import LinuxIO
 
 /// `status DIR`, or the status of every mount.
 func runStatus(_ arguments: Arguments) throws(Failure) {
+    let isJSON = arguments.has(.json)
     if let directory = arguments.operands.first {
-        guard let entry = mountEntry(at: realPath(directory)), entry.isObscura else {
+        let place = realPath(directory)
+        guard let entry = mountEntry(at: place), entry.isObscura else {
+            let lost = lostMounts().first { $0.server.daemon.vault == place || $0.directory == place }
+            if let lost { return say(isJSON ? lost.json.line : lost.statusText) }
             throw Failure(
                 .failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
         }
         entry.becomeOwner()
-        return say(try statusText(directory, isJSON: arguments.has(.json)))
+        return say(try statusText(directory, isJSON: isJSON))
     }
     let table = mountTable()
     let directories = spacesMounted(table)
+    let lost = lostMounts()
+    for mount in lost { say(isJSON ? mount.json.line : mount.statusText) }
     if directories.isEmpty {
-        if !arguments.has(.json) { say("nothing is mounted") }
+        if !isJSON && lost.isEmpty { say("nothing is mounted") }
         return
     }
     // Mounts of other users do not answer, which is no failure.
@@ -23,11 +29,11 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
     var isAnswered = false
     for directory in directories {
         if let entry = table.last(where: { $0.directory == directory }), entry.isOfOther {
-            isAnswered = askAsOwner(directory, isJSON: arguments.has(.json)) || isAnswered
+            isAnswered = askAsOwner(directory, isJSON: isJSON) || isAnswered
             continue
         }
         do throws(Failure) {
-            say(try statusText(directory, isJSON: arguments.has(.json)))
+            say(try statusText(directory, isJSON: isJSON))
             isAnswered = true
         } catch {
             guard error == hangingFailure(directory) else {
@@ -49,19 +55,48 @@ private func askAsOwner(_ directory: String, isJSON: Bool) -> Bool {
     return waitForEnd(of: process) == .exited(0)
 }
 
-/// The directories where spaces are mounted, each once.
+/// The directories where spaces are mounted, each space once: not where they, or parts of them, are bound as well.
 func spacesMounted(_ table: [MountEntry]) -> [String] {
     var directories: [String] = []
-    for entry in table where entry.isObscura && !directories.contains(entry.directory) {
-        directories.append(entry.directory)
+    var devices: Set<String> = []
+    for entry in table where entry.isObscura && entry.root == "/" && !directories.contains(entry.directory) {
+        if devices.insert(entry.device).inserted { directories.append(entry.directory) }
     }
     return directories
 }
 
+extension LostMount {
+    /// The output of `obscura status`.
+    fileprivate var statusText: String {
+        let rows = [
+            ("Mounted at", "nowhere: \(text)"), ("Vault", server.daemon.vault),
+            ("To end it", "obscura unmount --end \(server.daemon.vault)"),
+        ]
+        return rows.map { statusRow($0, $1) }.joined(separator: "\n")
+    }
+
+    /// The output of `obscura status --json`: an object that other mounts have no member `vault` in.
+    fileprivate var json: JSON {
+        .object([
+            ("mounted_at", .null), ("vault", .path(server.daemon.vault)),
+            ("was_mounted_at", .path(directory)), ("held_by", .list(holders.map { .text($0.text) })),
+        ])
+    }
+}
+
+/// A line of `obscura status`.
+private func statusRow(_ label: String, _ value: String) -> String {
+    label + String(repeating: " ", count: 16 - label.utf8.count) + printable(value)
+}
+
 private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> String {
     let answer = try MountedSpace(directory).ask("status", doing: "asking for its status")
-    let values = Dictionary(answer.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
+    var values = Dictionary(answer.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     let place = realPath(directory)
+    if let entry = mountEntry(at: place) {
+        let holders = mountHolders(ofDevice: entry.device, besides: entry)
+        if !holders.isEmpty { values["holders"] = holdersText(holders) }
+    }
     return isJSON ? statusJSON(place, values) : statusText(place, values)
 }
 
@@ -82,6 +117,7 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
         members.append((name, .bool(values[key] == "yes")))
     }
     for key in ["reason", "advice"] { members.append((key, .optional(values[key]))) }
+    if let holders = values["holders"] { members.append(("also_held_by", .text(holders))) }
     if let transport = values["transport"] { members.append(("transport", .text(transport))) }
     if let requests = values["requests"] { members.append(("requests", requestCounts(requests))) }
     return JSON.object(members).line
@@ -123,13 +159,12 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         ("Versions", "\(number("versions"))\(versionBytes)"),
         ("Pending writes", pending),
     ]
+    if let holders = values["holders"] { rows.append(("Also held by", holders)) }
     if let transport = values["transport"] {
         rows.append(("Requests", transport == "io_uring" ? "by FUSE over io_uring" : "by \(transport)"))
     }
     if let reason = values["reason"] {
         rows.append(("Read-only", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
     }
-    return rows.map { label, value in
-        label + String(repeating: " ", count: 16 - label.utf8.count) + printable(value)
-    }.joined(separator: "\n")
+    return rows.map { statusRow($0, $1) }.joined(separator: "\n")
 }

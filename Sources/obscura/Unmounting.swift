@@ -74,9 +74,5 @@ private func program(using place: String) -> String? {
             && (isInside(HostPath("/proc/\(process)/cwd"))
                 || (try? files.list())?.contains { isInside(files.appending($0)) } == true)
     }
-    return user.flatMap { process in
-        contents(ofFile: "/proc/\(process)/comm").map { name in
-            "\(String(decoding: name, as: UTF8.self).dropLast()) (process \(process))"
-        }
-    }
+    return user.map { processText($0) }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import LinuxIO
@@ -60,6 +61,41 @@ import Testing
         ]
         let table = try lines.map { try #require(MountEntry(line: $0[...])) }
         #expect(table.map { isReached($0, in: table) } == [true, false, false, true, true, true, true])
+    }
+
+    /// A mount of this namespace at /home/u/P, on a file system mounted at /home, and mounts of it elsewhere.
+    @Test(arguments: [
+        // Copies of /home that receive from the same group, in other namespaces.
+        ("11 10 8:2 / /home rw shared:7 - ext4 b rw", "12 11 0:50 / /home/u/P rw - fuse.obscura x rw", true),
+        ("11 10 8:2 / /h rw master:7 - ext4 b rw", "12 11 0:50 / /h/u/P rw - fuse.obscura x rw", true),
+        ("11 10 8:2 /u /h rw master:9 - ext4 b rw", "12 11 0:50 / /h/P rw - fuse.obscura x rw", true),
+        ("11 10 8:2 / / rw shared:7 - ext4 b rw", "12 11 0:50 / /u/P rw - fuse.obscura x rw", true),
+        // It receives nothing, or is at another place.
+        ("11 10 8:2 / /home rw - ext4 b rw", "12 11 0:50 / /home/u/P rw - fuse.obscura x rw", false),
+        ("11 10 8:2 / /home rw shared:8 - ext4 b rw", "12 11 0:50 / /home/u/P rw - fuse.obscura x rw", false),
+        ("11 10 8:2 / /home rw shared:7 - ext4 b rw", "12 11 0:50 / /home/u/B rw - fuse.obscura x rw", false),
+        ("11 10 8:3 / /home rw shared:7 - ext4 c rw", "12 11 0:50 / /home/u/P rw - fuse.obscura x rw", false),
+        (
+            "2 1 8:2 / /home rw shared:7 - ext4 b rw", "12 2 0:50 /albums /home/B rw - fuse.obscura x rw",
+            false
+        ),
+    ])
+    func `a mount that goes with another is told`(below: String, mount: String, follows: Bool) throws {
+        func entry(_ line: String) throws -> MountEntry { try #require(MountEntry(line: line[...])) }
+        let own = [
+            try entry("1 0 8:1 / / rw shared:1 - ext4 a rw"),
+            try entry("2 1 8:2 / /home rw shared:7 - ext4 b rw"),
+            try entry("3 2 0:50 / /home/u/P rw shared:9 - fuse.obscura x rw"),
+        ]
+        let other = [try entry("10 0 8:1 / / rw - ext4 a rw"), try entry(below), try entry(mount)]
+        #expect(other[2].mayFollow(own[2], in: other, own) == follows)
+    }
+
+    @Test func `processes of one mount namespace see the same mounts`() {
+        #expect(firstMountID(of: getpid()) == mountTable().first?.id)
+        #expect(firstMountID(of: -1) == nil)
+        // The kernel cuts longer names of threads.
+        #expect(connectionThreadName((1 << 20) - 1).utf8.count <= 15)
     }
 
     @Test func `reads files whose size nobody tells, and none that is not there`() {

@@ -130,7 +130,7 @@ import Testing
         #expect(eventually { writer.count > 0 })
         writer.end()
         // As another computer is: its process cannot be seen from another pid namespace.
-        let inside = ["unshare", "--pid", "--fork", "--mount-proc"]
+        let inside = ["unshare", "--pid", "--fork", "--propagation", "slave", "--mount-proc"]
         let words = [
             ["mount", daemons.vault(1), daemons.directory(1)],
             [

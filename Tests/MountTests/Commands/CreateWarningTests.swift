@@ -14,7 +14,8 @@ import Testing
             mount -t overlay overlay -o lowerdir=lower,upperdir=over/upper,workdir=over/work merged
             '\(obscura)' create merged/W --spaces=1 --kdf-memory=8M --kdf-passes=1 --password-stdin
             """
-        let made = try place.run(["unshare", "-m", "/bin/bash", "-ec", line], "one\n")
+        let made = try place.run(
+            ["unshare", "-m", "--propagation", "slave", "/bin/bash", "-ec", line], "one\n")
         #expect(made.status == 0, "\(made.errors)")
         #expect(made.errors.contains("overlay may keep old versions of files"), "\(made.errors)")
         #expect(made.errors.contains("forgotten password means lost photos"))

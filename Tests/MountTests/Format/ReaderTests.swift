@@ -201,7 +201,7 @@ import Testing
     /// Compares the reader's listing with a mount's, under another boot id than the kernel's. To the reader
     /// and to a check all must be whole. Returns the listing.
     private func compareInAnotherBoot(_ place: Place) throws -> String {
-        let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount"
+        let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount --propagation slave"
         try place.shell(
             """
             echo 01234567-89ab-4cde-8f01-23456789abcd >boot_id

@@ -48,7 +48,7 @@ import Testing
             for n in {1..100}; do as ls D/albums; sleep 0.01; done
             as bin/obscura unmount D
             """
-        let ended = try place.run(["unshare", "-m", "/bin/bash", "-ec", line])
+        let ended = try place.run(["unshare", "-m", "--propagation", "slave", "/bin/bash", "-ec", line])
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
@@ -83,25 +83,81 @@ import Testing
     }
 
     /// It would live on there, for as long as the container does, and the vault would be in use.
-    @Test func `a copy of the mount in another namespace ends with it`() throws {
+    @Test func `a copy of the mount in another namespace is named, and cut off if asked`() throws {
         let place = try makePlace()
         let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount"
         let line = """
             as() { \(asUser.joined(separator: " ")) "$@"; }
             as bin/obscura mount V D --password-file pw
-            as sh -c 'echo text > D/albums/notes.txt'
             mkfifo ready
             \(unshare) sh -c 'echo >ready; exec sleep 600' >&2 &
             trap "kill $!" EXIT
             cat ready
-            as bin/obscura unmount D
+            held="held by sleep (process $!) in another mount namespace"
+            as sh -c 'echo text > D/albums/notes.txt'
+            ! as bin/obscura unmount D 2>errors
+            grep -qF "$held" errors && grep -qF 'unmount --end D' errors
+            grep -qF " $PWD/D " /proc/self/mountinfo
+            as bin/obscura unmount --end D | grep -qF "$held"
             as bin/obscura mount V D --password-file pw
             as cat D/albums/notes.txt
             as bin/obscura unmount D
             """
         let ended = try place.run(["/bin/bash", "-ec", line])
-        #expect(ended.status == 0 && ended.output == "\ntext\n", "\(ended.output)")
+        #expect(ended.status == 0 && ended.output == "\ntext\n", "\(ended.output)\(ended.errors)")
         #expect(place.daemon == nil)
+    }
+
+    /// No umount(8) can be refused, so the commands say afterwards what is left.
+    @Test func `a copy is named when the mount is gone from its directory`() throws {
+        let place = try makePlace()
+        let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount"
+        let line = """
+            as() { \(asUser.joined(separator: " ")) "$@"; }
+            as bin/obscura mount V D --password-file pw
+            mkfifo ready
+            \(unshare) sh -c 'echo >ready; exec sleep 600' >&2 &
+            trap "kill $!" EXIT
+            cat ready
+            held="unmounted from $PWD/D, but held by sleep (process $!) in another mount namespace"
+            as sh -c 'echo text > D/albums/notes.txt'
+            as fusermount3 -u D
+            as bin/obscura mount V D --password-file pw 2>errors && exit 1 || test $? = 5
+            grep -qF "$held" errors && grep -qF 'unmount --end V' errors
+            as bin/obscura status V | grep -qF "$held"
+            as bin/obscura status D --json | grep -qF '"was_mounted_at": "'$PWD/D
+            as bin/obscura unmount D 2>errors && exit 1 || test $? = 1
+            grep -qF "$held" errors && grep -qF 'unmount --end D' errors
+            as bin/obscura unmount --end V | grep -qF 'in another mount namespace'
+            as bin/obscura mount V D --password-file pw
+            as cat D/albums/notes.txt
+            as bin/obscura unmount D
+            """
+        let ended = try place.run(["/bin/bash", "-ec", line])
+        #expect(ended.status == 0 && ended.output == "\ntext\n", "\(ended.output)\(ended.errors)")
+        #expect(place.daemon == nil)
+    }
+
+    /// Programs would leave photos in it, in clear, while the vault is locked.
+    @Test func `a mount point that was made with the vault is closed while it is locked`() throws {
+        let place = try makePlace()
+        let create = "--create --spaces=1 --kdf-memory=8M --kdf-passes=1 --password-file pw"
+        _ = try shell(
+            place,
+            """
+            bin/obscura mount V2 made \(create) 2>/dev/null
+            for turn in 1 2; do
+                echo text >made/albums/$turn
+                bin/obscura unmount made
+                test $(stat -c %a made) = 500
+                if [ $UID != 0 ]; then ! mkdir made/albums 2>/dev/null; fi
+                bin/obscura mount V2 made --password-file pw
+                cat made/albums/* >/dev/null
+            done
+            fusermount3 -u made
+            test $(stat -c %a made) = 500
+            """)
+        #expect(eventually { place.daemon == nil })
     }
 
     @Test func `without memory to lock no password is read`() throws {
@@ -142,7 +198,10 @@ import Testing
             isPermitted = configuration.hasPrefix("user")
             // In a namespace of its own, where the file is another.
             ended = try place.run(
-                ["unshare", "-m", "/bin/bash", "-ec", "mount --bind fuse.conf /etc/fuse.conf; \(look)"])
+                [
+                    "unshare", "-m", "--propagation", "slave", "/bin/bash", "-ec",
+                    "mount --bind fuse.conf /etc/fuse.conf; \(look)",
+                ])
         } else {
             isPermitted =
                 try place.run(["grep", "-Eqs", "^[[:space:]]*user_allow_other", "/etc/fuse.conf"]).status == 0
@@ -170,7 +229,7 @@ import Testing
         try place.shell(
             """
             mkdir over
-            unshare -m /bin/bash -e <<'END'
+            unshare -m --propagation slave /bin/bash -e <<'END'
             mount -t tmpfs none over
             mkdir over/upper over/work
             sbin=$(readlink -f /sbin)

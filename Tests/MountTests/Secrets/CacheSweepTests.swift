@@ -98,7 +98,7 @@ import Testing
             """
             chmod 755 .; chown -R \(user) ada
             sed 's|^nobody:.*|nobody:x:\(user):\(user)::'$PWD'/ada:/bin/sh|' /etc/passwd >passwd
-            unshare -m /bin/bash -e <<'END'
+            unshare -m --propagation slave /bin/bash -e <<'END'
             mount --bind passwd /etc/passwd
             cd ada/.cache/thumbnails/normal
             cp 0.png '\(place.root)'

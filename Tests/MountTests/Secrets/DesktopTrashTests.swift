@@ -184,7 +184,7 @@ import Testing
         try place.source("a.jpg", Photo().bytes)
         try place.shell(
             """
-            mkdir disk; unshare -m /bin/bash -e <<'END'
+            mkdir disk; unshare -m --propagation slave /bin/bash -e <<'END'
             mount -t tmpfs disk disk; mkdir -m 1777 disk/.Trash
             printf 'one\\n' | '\(obscura)' mount V D --password-stdin
             for T in disk/.Trash-0 disk/.Trash/0; do

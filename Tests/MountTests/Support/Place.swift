@@ -28,6 +28,12 @@ final class Place {
         if usesRings { variables[Child.ringVariable] = "on" }
         self.variables = variables
         try FileManager.default.createDirectory(atPath: mountPoint, withIntermediateDirectories: true)
+        // What other tests copy into namespaces of their own (`unshare --propagation slave`) then goes when it is
+        // unmounted here, and does not hold it.
+        if geteuid() == 0 {
+            try #require(Glibc.mount(root, root, nil, UInt(MS_BIND), nil) == 0)
+            try #require(Glibc.mount(nil, root, nil, UInt(MS_SHARED), nil) == 0)
+        }
         let words = ["create", vault, "--spaces=\(spaces)", "--kdf-memory=8M", "--kdf-passes=1"]
         let made = try run(
             [obscura] + words + (spaces == 1 ? [] : ["--size=\(size)"]) + ["--password-stdin"], "one\n")
@@ -38,6 +44,7 @@ final class Place {
         // Ends the daemon also where a program still stands in the mount.
         while umount2(mountPoint, Int32(MNT_DETACH)) == 0 {}
         _ = eventually { daemon == nil }
+        if geteuid() == 0 { _ = umount2(root, Int32(MNT_DETACH)) }
         try? FileManager.default.removeItem(atPath: root)
     }
 
