@@ -1,6 +1,7 @@
 package import FileRequests
 import Glibc
 import LinuxIO
+import Synchronization
 import VaultFormat
 package import VaultStore
 
@@ -44,6 +45,7 @@ package final class Committer: @unchecked Sendable {
     private var tickets = CommitTickets()
     /// Failed commits since the last durable one.
     private var failures = CommitFailures()
+    private let outOfRoom = Atomic<Bool>(false)
     /// The next commit is the last.
     private var isLast = false
     private var isStopping = false
@@ -197,35 +199,49 @@ package final class Committer: @unchecked Sendable {
         return true
     }
 
-    /// Makes room for rows where page slots are short: commits, so that freed slots become usable; if that cannot help,
-    /// first destroys versions or a trashed photo. Returns true if a retry is worthwhile.
-    ///
-    /// - Parameter isRetry: whether the commits of an earlier call did not suffice.
-    package func makeRowRoom(isRetry: Bool) -> Bool {
+    /// Whether the newest commit failed for lack of room: nothing is added until one succeeds.
+    package var isOutOfRoom: Bool { outOfRoom.load(ordering: .relaxed) }
+
+    /// Durable commits after which all slots are free that only older states use, and one for changes meanwhile.
+    private static let releasingCommits = 3
+
+    /// Makes room for a change of so many catalogue pages: ends the transaction, so that its pages are known, then
+    /// commits, so that freed slots become usable. Returns false if that cannot help. Called with the catalogue's lock
+    /// not held.
+    package func makePageRoom(for purpose: ChangePurpose, pages: () -> Int) -> Bool {
+        guard let source, !isStopped else { return false }
+        source.endTransaction()
+        for attempt in 0...Self.releasingCommits {
+            let isEnough = source.space.makesRoom(for: purpose, pages: pages())
+            if isEnough, purpose == .removal || !isOutOfRoom { return true }
+            guard attempt < Self.releasingCommits,
+                isEnough || source.space.commitsMakeRoom(for: purpose, pages: pages()), commitNow()
+            else { return false }
+        }
+        return false
+    }
+
+    /// Makes a durable commit, also on the committer's own thread between its tasks. Returns false if it fails.
+    private func commitNow() -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        guard isRunning, !isStopped else { return false }
+        if mayWait { return (try? waitForDurable()) != nil }
+        return !isCommitting && commit(durable: true)
+    }
+
+    /// Destroys versions or a trashed photo, and commits, so that their slots become usable. Returns false if there are
+    /// none.
+    package func makeRowRoom() -> Bool {
         lock.lock()
         defer { lock.unlock() }
         guard mayWait, !isStopped, let source else { return false }
-        if isRetry || !source.space.commitsMakeRowRoom {
-            lock.unlock()
-            let isFreed = source.makeRoom(bytes: 1)
-            lock.lock()
-            guard isFreed else { return false }
-        }
+        lock.unlock()
+        let isFreed = source.makeRoom(bytes: 1)
+        lock.lock()
+        guard isFreed else { return false }
         for _ in 0..<2 { guard (try? waitForDurable()) != nil else { return false } }
         return true
-    }
-
-    /// Waits for a commit if the changed pages would soon be too many for the free slots. Called before a change, with
-    /// the catalogue's lock not held.
-    package func waitForPageSlots() {
-        lock.lock()
-        defer { lock.unlock() }
-        guard mayWait, !isStopped, let source else { return }
-        lock.unlock()
-        source.endTransaction()
-        lock.lock()
-        // Where it fails, the change may be one that makes room.
-        if source.space.mustCommitPages { try? waitForDurable() }
     }
 
     /// Waits for two durable commits, then overwrites the sectors that no root refers to any more.
@@ -377,8 +393,9 @@ package final class Committer: @unchecked Sendable {
         return isAwaited ? limits.awaitedRecords : limits.records
     }
 
-    /// Publishes a root. `lock` is held, and released meanwhile.
-    private func commit(durable: Bool) {
+    /// Publishes a root. Returns false if that fails. `lock` is held, and released meanwhile.
+    @discardableResult
+    private func commit(durable: Bool) -> Bool {
         let ticket = tickets.newest
         let records = durable ? recordsDue(isAwaited: tickets.isAsked) : 0
         let begun = schedule.beginCommit(durable: durable)
@@ -398,6 +415,7 @@ package final class Committer: @unchecked Sendable {
         }
         lock.lock()
         isCommitting = false
+        outOfRoom.store(failed == .noRoom, ordering: .relaxed)
         if schedule.pace == .seldom { done.signalAll() }
         note(failed, durable: durable)
         let now = MonotonicClock.milliseconds
@@ -406,7 +424,7 @@ package final class Committer: @unchecked Sendable {
             schedule.failCommit(begun, at: now)
         } else {
             let canOverwrite = source?.space.canOverwrite == true
-            let isShort = isBehind && source?.space.isShortOfRowRoom() == true
+            let isShort = isBehind && source?.space.isShortOfRowRoom == true
             schedule.endCommit(
                 at: now, durable: durable, canOverwrite: canOverwrite, isBehind: isBehind, isShort: isShort)
             if durable, !canOverwrite { awaitOverwriting() }
@@ -415,6 +433,7 @@ package final class Committer: @unchecked Sendable {
             tickets.answer(through: ticket, failed.map { isStopped ? .readOnly : FileError($0) })
             done.signalAll()
         }
+        return failed == nil
     }
 
     /// Counts a failed or successful commit, and stops writing after a permanent failure. `lock` is held.

@@ -1,6 +1,7 @@
 package import FileRequests
 import Glibc
 package import LinuxIO
+import Synchronization
 package import VaultFormat
 package import VaultStore
 
@@ -17,9 +18,11 @@ package final class FileContext: @unchecked Sendable {
     /// Makes room: commits, so that freed sectors become usable, or destroys versions or trash of this many
     /// bytes. Returns true if a retry is worthwhile. Set once, at the start.
     package var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
-    /// Waits until the catalogue has room for rows of new bytes; throws `.noRoom` if it cannot get any. Set once, at
-    /// the start.
-    package var requireRowRoom: @Sendable () throws(FileError) -> Void = {}
+    /// Waits until the catalogue has room for so many rows of new bytes of a file, beside all that were promised; may
+    /// save the file. Throws `.noRoom` if it cannot get any. The writer's lock is held. Set once, at the start.
+    package var requireRowRoom: @Sendable (FileState, _ rows: Int) throws(FileError) -> Void = { _, _ in }
+    /// Saves a file, whose writer's lock is held. Set once, at the start.
+    package var save: @Sendable (FileState) throws(FileError) -> Void = { _ in }
     /// Waits while too many freed bytes are not yet reusable; see `Space.isBacklogged`. Set once, at the start.
     package var waitForReusableSectors: @Sendable () -> Void = {}
     /// Retries before `.noRoom`. Each retry frees some room, which other threads may take first: a caller waits as long
@@ -40,6 +43,8 @@ package final class FileContext: @unchecked Sendable {
     private var dirtyCount = 0
     private var reservedBytes: UInt64 = 0
     private var cutShort: Set<UInt64> = []
+    /// Rows that saving all files changes, with those that dirty chunks may need.
+    private let promisedRows = Atomic<Int>(0)
 
     package init(_ space: Space) {
         self.space = space
@@ -48,6 +53,23 @@ package final class FileContext: @unchecked Sendable {
             bufferBytes: space.limits.readChunks * Space.readBufferBytes, keptMax: space.limits.keptReplies)
         replies = BufferPool(bufferBytes: Self.requestBytesMax, keptMax: space.limits.keptReplies)
     }
+
+    /// Catalogue pages that so many changed extent rows change at most: those of a file lie near each other in the
+    /// table, and mostly in its index by sector.
+    package static func pages(ofRows count: Int) -> Int { (count + 5) / 6 }
+
+    /// Rows of a chunk in the smallest pieces. They fill pages of the table and of the index, but change fewer.
+    private static let rowsPerDirtyChunk = 144
+
+    /// Catalogue pages that saving all files takes at most.
+    package var promisedPages: Int { Self.pages(ofRows: promisedRows.load(ordering: .relaxed)) }
+
+    /// Counts extent rows that saving a file changes.
+    func promise(rows count: Int) { promisedRows.wrappingAdd(count, ordering: .relaxed) }
+
+    /// Whether room is so short or so scattered that bytes are sealed before write(2) is answered: then their pieces
+    /// and rows are known.
+    var isTight: Bool { space.isTight(reserved: reservedRoom) }
 
     /// Registers a file with unsaved changes.
     package func register(_ file: FileState) {
@@ -79,6 +101,7 @@ package final class FileContext: @unchecked Sendable {
     func countDirty(for file: FileState) throws(FileError) {
         let (isFull, others) = lock.withLock {
             dirtyCount += 1
+            promise(rows: Self.rowsPerDirtyChunk)
             return dirtyCount > space.limits.dirtyChunks ? (true, unsaved) : (false, [])
         }
         guard isFull else { return }
@@ -100,6 +123,7 @@ package final class FileContext: @unchecked Sendable {
     func uncountDirty(reserved: UInt64) {
         lock.withLock {
             dirtyCount -= 1
+            promise(rows: -Self.rowsPerDirtyChunk)
             reservedBytes -= reserved
         }
     }

@@ -42,6 +42,7 @@ extension FileState {
         self.isShared = false
         isNewer = true
         hasRows = false
+        countUnsaved(rows: own.pieces.count)
         unsavedRange = (0, UInt64(Int64.max) / Chunk.bytes * Chunk.bytes)
     }
 
@@ -79,6 +80,7 @@ extension FileState {
         freed = []
         hasRows = !runs.isEmpty
         unsavedRange = nil
+        forgetUnsavedRows()
     }
 
     /// Notes that no other inode has this content any more, and that it is about to change. Under the

@@ -22,11 +22,13 @@ extension FileState {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
         var done = 0
         do throws(FileError) {
-            try context.requireRowRoom()
+            try context.requireRowRoom(self, 0)
             try beginChange(keeping: size)
             while done < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
                 done += try writeSome(at: offset + UInt64(done), rest, isHeld: isHeld, now)
+                // Rows that one commit can hold.
+                if unsavedRows > Self.unsavedRowsMax { try context.save(self) }
             }
         } catch {
             if error == .noRoom { context.noteCutShort(ino) }
@@ -36,8 +38,33 @@ extension FileState {
         return done
     }
 
+    /// With more extent rows to save, a file is saved while it is written.
+    private static let unsavedRowsMax = 256
+
     /// Writes up to the next chunk boundary, or as many whole chunks as there are.
     private func writeSome(
+        at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isHeld: Bool, _ now: Timestamp
+    ) throws(FileError) -> Int {
+        if !context.isTight {
+            do throws(FileError) { return try writeAmply(at: offset, bytes, isHeld: isHeld, now) } catch {
+                // The room reserved for buffered bytes is generous: sealed at once, they may still fit.
+                guard error == .noRoom else { throw error }
+            }
+        }
+        let within = offset % Chunk.bytes
+        if within == 0 && bytes.count >= Int(Chunk.bytes) {
+            let chunk = UnsafeRawBufferPointer(rebasing: bytes[..<Int(Chunk.bytes)])
+            try writeWhole(at: offset, chunk, now)
+            return chunk.count
+        }
+        let count = min(bytes.count, Int(Chunk.bytes - within))
+        let part = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+        try writeThrough(Chunk.index(offset), within, part, now)
+        return count
+    }
+
+    /// As `writeSome`, where there is room enough to seal the bytes later.
+    private func writeAmply(
         at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isHeld: Bool, _ now: Timestamp
     ) throws(FileError) -> Int {
         let within = offset % Chunk.bytes
@@ -65,10 +92,48 @@ extension FileState {
         try context.reserve(UInt64(bytes.count) + overhead, atOnce: true)
         let runs = try context.seal(
             content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)
+        try requireRoom(for: runs)
         view.lock()
         defer { view.unlock() }
         replaceChunks(offset, end, with: runs)
         noteWritten(size: max(size, end), now)
+    }
+
+    /// Waits until the catalogue has room for the rows of sealed bytes; abandons them if it cannot get any.
+    private func requireRoom(for runs: [ExtentRun]) throws(FileError) {
+        do throws(FileError) { try context.requireRowRoom(self, runs.count) } catch {
+            context.space.abandon(runs)
+            throw error
+        }
+    }
+
+    /// Writes into one chunk, and seals it before the answer.
+    private func writeThrough(
+        _ index: UInt64, _ within: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp
+    ) throws(FileError) {
+        if dirty[index] != nil { try seal(index) }
+        let start = Chunk.start(index)
+        let end = within + UInt64(bytes.count)
+        let buffer = context.chunks.take()
+        defer { context.chunks.give(buffer) }
+        var valid: UInt64 = 0
+        let stored = map.storedBytes(inChunk: index)
+        if stored > 0 && !(within == 0 && end >= stored) {
+            try copyStored(map, start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(stored)]))
+            valid = stored
+        }
+        if within > valid { UnsafeMutableRawBufferPointer(rebasing: buffer[Int(valid)..<Int(within)]).zero() }
+        UnsafeMutableRawBufferPointer(rebasing: buffer[Int(within)..<Int(end)]).copyMemory(from: bytes)
+        valid = max(valid, end)
+        try context.reserve(valid + Self.overheadBytes, atOnce: true)
+        let runs = try context.seal(
+            content: content, offset: start, UnsafeRawBufferPointer(rebasing: buffer[..<Int(valid)]),
+            near: sectorBehind(start), purpose: .user)
+        try requireRoom(for: runs)
+        view.withLock {
+            replaceChunks(start, start + Chunk.bytes, with: runs)
+            noteWritten(size: max(size, start + end), now)
+        }
     }
 
     /// Replaces the chunks of a range, sealed or dirty. Both locks are held.
@@ -135,12 +200,14 @@ extension FileState {
     /// Reserves room in steps, so that most writes need no reservation.
     private func reserve(for chunk: DirtyChunk, _ end: UInt64) throws(FileError) {
         guard end > chunk.reserved else { return }
-        let wanted = (end + 16_383) / 16_384 * 16_384 + Self.overheadBytes
+        let rounded = (end + 16_383) / 16_384 * 16_384
+        let wanted = rounded + rounded / 4 + Self.overheadBytes
         try context.reserve(wanted - chunk.reserved)
         chunk.reserved = wanted
     }
 
-    /// Room reserved for a chunk beside its bytes: its extent's overhead, or that of a few pieces.
+    /// Room reserved for a chunk beside its bytes and a quarter of them: the overhead of its extent. In pieces of one
+    /// sector, of which 416 bytes are plaintext, the chunk takes less than that quarter more.
     private static let overheadBytes: UInt64 = 1024
 
     /// Copies into a chunk, and zeros a gap before the bytes. Both locks are held.
@@ -212,6 +279,24 @@ extension FileState {
     package func truncate(to newSize: UInt64, now: Timestamp) throws(FileError) {
         guard newSize <= Self.sizeMax else { throw .fileTooBig }
         try beginChange(keeping: newSize)
+        // A commit can hold only so many removed rows.
+        while let cut = nextCut(above: newSize) {
+            try cutOff(at: cut, now)
+            try context.save(self)
+        }
+        try cutOff(at: newSize, now)
+    }
+
+    /// The size to which the file is cut next, if much has to go.
+    private func nextCut(above newSize: UInt64) -> UInt64? {
+        let first = map.firstIndex(after: newSize)
+        let kept = map.pieces.count - 2 * Self.unsavedRowsMax
+        guard kept > first else { return nil }
+        let cut = (map.pieces[kept].run.offset + Chunk.bytes - 1) / Chunk.bytes * Chunk.bytes
+        return cut > newSize && cut < size && map.firstIndex(after: cut) < map.pieces.count ? cut : nil
+    }
+
+    private func cutOff(at newSize: UInt64, _ now: Timestamp) throws(FileError) {
         if newSize < size {
             let within = newSize % Chunk.bytes
             let index = Chunk.index(newSize)

@@ -80,6 +80,8 @@ package final class FileState: @unchecked Sendable {
     package var unsavedRange: (lower: UInt64, upper: UInt64)?
     /// (w) Saved runs that nothing refers to any more; freed with the next save.
     package var freed: [ExtentRun] = []
+    /// (w) Extent rows that the next save changes.
+    package private(set) var unsavedRows = 0
     /// (w) Whether the catalogue has rows of this content.
     package var hasRows: Bool
     /// (w) Whether the bytes have changed since the file was last classified.
@@ -161,8 +163,19 @@ package final class FileState: @unchecked Sendable {
         for piece in removed {
             if piece.isSaved { freed.append(piece.run) } else { abandoned.append(piece.run) }
         }
+        countUnsaved(rows: runs.count + removed.count - 2 * abandoned.count)
         if !abandoned.isEmpty { context.space.abandon(abandoned) }
     }
+
+    /// Counts extent rows that the next save changes. The writer's lock is held.
+    func countUnsaved(rows count: Int) {
+        let count = max(count, -unsavedRows)
+        unsavedRows += count
+        context.promise(rows: count)
+    }
+
+    /// Notes that the rows were saved, or are not saved any more. The writer's lock is held.
+    package func forgetUnsavedRows() { countUnsaved(rows: -unsavedRows) }
 
     /// Removes a chunk from the dirty ones. Both locks are held.
     package func drop(_ index: UInt64) {
@@ -202,6 +215,7 @@ package final class FileState: @unchecked Sendable {
         isNewer = false
         view.unlock()
         if !pending.isEmpty { context.space.abandon(pending) }
+        forgetUnsavedRows()
         if unsavedSince != nil {
             unsavedSince = nil
             context.unregister(self)

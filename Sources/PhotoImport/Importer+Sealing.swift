@@ -15,7 +15,11 @@ extension Importer {
         let sealed = SealedContent(
             content: try session.changing { tree throws(FileError) in tree.makeContent() })
         do throws(FileError) {
-            if try fill(sealed, from: source, proceed), source.isUnchanged { return sealed }
+            if try fill(sealed, from: source, proceed), source.isUnchanged {
+                // One commit gets all of its rows.
+                try session.requireRoom(forRows: sealed.runs.count)
+                return sealed
+            }
         } catch {
             sealed.abandon(session.space)
             throw error

@@ -86,9 +86,23 @@ extension Library {
 
     /// Why a space that was opened for writing is not written, and advice to the user.
     private var stopLines: [(String, String)] {
-        guard let stop = session.space.writeStop else { return [] }
+        guard let stop = session.space.writeStop else { return options.readOnly || !isFull ? [] : fullLines }
         let advice = stop.advice(vault: unlocked?.path ?? "VAULT", isMounted: true)
         return [("reason", stop.reason)] + (advice.map { [("advice", oneLine($0))] } ?? [])
+    }
+
+    /// What a full space is, and what helps.
+    private var fullLines: [(String, String)] {
+        let path = unlocked?.path ?? "VAULT"
+        return session.space.grows
+            ? [
+                ("reason", "the disk of the vault is full"),
+                ("advice", "remove something from the space, or from the disk"),
+            ]
+            : [
+                ("reason", "the space is full"),
+                ("advice", oneLine("remove something, or run obscura grow \(path) SIZE")),
+            ]
     }
 
     /// Limits of the answer: files named, and bytes of their paths.

@@ -9,6 +9,7 @@ import PhotoTree
 import ThumbnailTree
 import Thumbnails
 import VaultCatalogue
+import VaultStore
 
 /// Name operations: lookup, creation and removal.
 extension Library {
@@ -193,7 +194,7 @@ extension Library {
     private func unlinkOnce(
         _ parent: UInt64, _ name: Name, _ caller: Caller, _ info: TrashInfo?
     ) throws(FileError) -> Bool {
-        try session.changing { tree throws(FileError) in
+        try session.changing(for: .removal) { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
@@ -227,7 +228,7 @@ extension Library {
     public func removeDirectory(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
-        try session.changing { tree throws(FileError) in
+        try session.changing(for: .removal) { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard found.inode.isDirectory else { throw .notDirectory }

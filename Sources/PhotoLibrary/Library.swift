@@ -261,28 +261,30 @@ public final class Library: @unchecked Sendable {
     }
 
     /// Bytes of the space, as users see them. Trash and versions are purged on demand, so they count as free.
-    var room: (total: UInt64, free: UInt64, available: UInt64) {
+    var room: (total: UInt64, free: UInt64, available: UInt64, files: UInt64) {
         let use = session.space.capacity
-        let available = use.available - min(use.available, session.context.reservedRoom)
         let trashed = trashedBytes.value { [self] in
             let found = try? session.locked { tree throws(FileError) in
                 try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
             }
             return found ?? 0
         }
-        return (use.total, min(use.total, use.free + trashed), min(use.total, available + trashed))
+        let room = session.space.fileRoom(
+            besides: session.context.reservedRoom, purgeable: trashed)
+        return (use.total, min(use.total, use.free + trashed), min(use.total, room.bytes), room.files)
     }
+
+    /// Whether no file can be written, or the newest commit found no room.
+    var isFull: Bool { session.committer.isOutOfRoom || room.available < Chunk.bytes / 4 }
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {
         let room = room
         let blockBytes: UInt64 = 4096
-        // Inodes are rows: as many as there is room for, at some 512 bytes each.
         let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
-        let filesFree = session.space.hasRowRoom() ? room.free / 512 : 0
         return FilesystemStatistics(
             blockBytes: blockBytes, blocks: room.total / blockBytes, free: room.free / blockBytes,
-            available: room.available / blockBytes, files: made + filesFree, filesFree: filesFree,
+            available: room.available / blockBytes, files: made + room.files, filesFree: room.files,
             nameBytesMax: UInt64(nameBytesMax))
     }
 

@@ -49,17 +49,22 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
 
     package func writeRecords(most: Int) -> Bool {
         let recorder = IdentityRecorder(session)
-        guard space.isShortOfRowRoom() else { return recorder.write(most: most) }
-        // Each changes pages of the commit that begins: only as many as there are slots for.
+        guard space.isShortOfRowRoom else { return recorder.write(most: most) }
+        // Each changes pages of the commit that begins: only as many as there is room for.
         var left = most
-        while left > 0, !space.mustCommitPages {
-            let count = min(left, space.limits.awaitedRecords)
-            guard recorder.write(most: count) else { return false }
+        while left > 0 {
             endTransaction()
+            let count = min(left, Self.recordsWhenShort)
+            guard space.hasRoom(for: .edit, pages: Self.pagesPerRecord * count) else { return true }
+            guard recorder.write(most: count) else { return false }
             left -= count
         }
         return true
     }
+
+    private static let recordsWhenShort = 16
+    /// Its rows in two tables and in an index.
+    private static let pagesPerRecord = 3
 
     package func noteDurable() {
         try? session.locked { tree throws(FileError) in tree.unwritten.noteDurable() }

@@ -115,7 +115,7 @@ package final class TrashExpiry: Sendable {
 
     /// Runs `body`, which removes names, and destroys the inodes that it reports as nameless, unless they are open.
     private func destroyNow(_ body: (PhotoTree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
-        let namelessInodes = try session.changing { tree throws(FileError) in
+        let namelessInodes = try session.changing(for: .removal) { tree throws(FileError) in
             var namelessInodes: [UInt64] = []
             try body(tree, &namelessInodes)
             return namelessInodes

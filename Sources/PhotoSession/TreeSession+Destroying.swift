@@ -14,27 +14,29 @@ extension TreeSession {
     package func destroy(_ ino: UInt64) throws(FileError) {
         var isDone = false
         while !isDone {
-            isDone = try changing { tree throws(FileError) in
+            let rows = reapedRows()
+            let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
+            isDone = try changing(for: .removal, pages: pages) { tree throws(FileError) in
                 guard tree.orphans.contains(ino) else { return true }
                 let inode = try tree.inode(ino)
                 guard inode.openCount == 0 else { return true }
-                return try destroySome(inode, tree)
+                return try destroySome(inode, rows: rows, tree)
             }
         }
     }
 
-    private func destroySome(_ inode: Inode, _ tree: PhotoTree) throws(FileError) -> Bool {
+    private func destroySome(_ inode: Inode, rows: Int, _ tree: PhotoTree) throws(FileError) -> Bool {
         let content = inode.row.content
         let overwrites = inode.isPhoto || inode.isCopy || inode.isVersion
         if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
             try !tree.leaveContent(of: inode)
         {
-            let runs = try sql(tree.tables.firstExtents(of: content, limit: space.limits.reapedRows))
+            let runs = try sql(tree.tables.firstExtents(of: content, limit: rows))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
                 space.free(try tree.unnamed(runs, of: content), overwriting: overwrites)
             }
-            if runs.count == space.limits.reapedRows { return false }
+            if runs.count == rows { return false }
             tree.newlyRetired.add(content: content)
         }
         try tree.retire(inode, space, overwriting: overwrites)
@@ -99,7 +101,7 @@ extension TreeSession {
         var found = batch
         var dropped: [UInt64] = []
         while found == batch {
-            found = try changing { tree throws(FileError) in
+            found = try changing(for: .removal) { tree throws(FileError) in
                 // The query reads stored rows.
                 try sql(tree.storeChanges())
                 let moments = try tree.inode(WellKnownInode.moments)

@@ -15,12 +15,14 @@ extension TreeSession {
     {
         guard !file.isDiscarded else { return }
         try file.sealDirty()
-        try changing { tree throws(FileError) in
+        let pages = Self.pagesPerChange + FileContext.pages(ofRows: file.unsavedRows)
+        try changing(for: .removal, pages: pages) { tree throws(FileError) in
             try store(file, tree)
             try also(tree)
             // Closed before, but could not be saved then.
             if file.inode.openCount == 0 { file.inode.state = nil }
         }
+        file.forgetUnsavedRows()
         file.hasNewBytes = false
         if file.unsavedSince != nil {
             file.unsavedSince = nil
@@ -97,8 +99,6 @@ extension TreeSession {
     /// left.
     func saveFiles(unsavedBefore limit: Int64) -> Bool {
         for file in context.unsavedFiles {
-            // The rows of the others come into the next commit.
-            if space.mustCommitPages { break }
             // A file being written is retried later: the committer waits for no file.
             guard file.writer.tryLock() else { continue }
             defer { file.writer.unlock() }

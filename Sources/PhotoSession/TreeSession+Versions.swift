@@ -23,8 +23,10 @@ extension TreeSession {
             return options.versions != .off && (file.inode.isPhoto || file.inode.isCopy)
         }
         guard isKept else { return }
-        try changing { tree throws(FileError) in
-            let rowsMax = kept > 0 ? space.limits.snapshotRows : 0
+        let rowsMax = kept > 0 ? space.limits.snapshotRows : 0
+        let rows = min(file.map.pieces.count, rowsMax)
+        let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
+        try changing(for: .edit, pages: pages) { tree throws(FileError) in
             let isNew = try tree.keepVersion(
                 of: file.inode, for: file.ino, snapshotRows: rowsMax, now: .now())
             guard isNew else { return }

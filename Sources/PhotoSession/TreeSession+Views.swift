@@ -14,7 +14,7 @@ extension TreeSession {
         try applyCompanionMoves()
         if isReadOnly { return try locked(body) }
         // Sends notices as well; changes only rows that the next commit would have changed.
-        return try changing { tree throws(FileError) in
+        return try changingNow { tree throws(FileError) in
             if tree.hasChanges || !tree.unrecorded.isEmpty { try sql(tree.storeChanges()) }
             return try body(tree)
         }

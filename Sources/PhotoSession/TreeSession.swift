@@ -31,7 +31,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     /// Changes that the observer is still to be notified of.
     private let pendingNotices = Atomic<Int>(0)
     /// The most catalogue pages that changed since the transaction began, and are in SQLite's cache only.
-    private let unstagedPages = Atomic<Int>(0)
+    let unstagedPages = Atomic<Int>(0)
     /// The count of row changes when the transaction began. Under the catalogue's lock.
     private var storedChangeCount: Int64 = 0
     /// Called after photos were added. Set once, at the start.
@@ -68,10 +68,10 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         context.keepVersion = { [unowned self] file, kept throws(FileError) in
             try keepVersion(of: file, keeping: kept)
         }
-        // As for rows that replace others: a file that could be made can be written, and one that is there be edited.
-        context.requireRowRoom = { [unowned self] () throws(FileError) in
-            try requireRowRoom(replacing: true)
+        context.requireRowRoom = { [unowned self] file, rows throws(FileError) in
+            try requireRoom(for: .edit, pages: FileContext.pages(ofRows: rows), saving: file)
         }
+        context.save = { [unowned self] file throws(FileError) in try save(file) }
         context.noteUnsaved = { [committer] in committer.noteUnsaved() }
     }
 
@@ -109,12 +109,20 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     }
 
     /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
-    /// observer.
-    package func changing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+    /// observer. Before that waits until the next commit has room for the change; throws `.noRoom` if it cannot get any.
+    ///
+    /// - Parameter pages: the most catalogue pages that the change changes.
+    package func changing<R>(
+        for purpose: ChangePurpose = .change, pages: Int = TreeSession.pagesPerChange,
+        _ body: (PhotoTree) throws(FileError) -> R
+    ) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
-        if space.isShortOfRowRoom(unstaged: unstagedPages.load(ordering: .relaxed)) {
-            committer.waitForPageSlots()
-        }
+        guard awaitRoom(for: purpose, pages) else { throw .noRoom }
+        return try changingNow(body)
+    }
+
+    /// As `changing`, for changes that the next commit makes anyway.
+    func changingNow<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
         var notices: [KernelNames.Notice] = []
         var hasNewPhoto = false
         var inodesToDestroy: [UInt64] = []
@@ -144,31 +152,6 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
             return try body(tree)
         }
     }
-
-    /// Waits until the catalogue has room for a few more rows; throws `.noRoom` if it cannot get any. Called before a
-    /// user adds something, with the catalogue's lock not held.
-    ///
-    /// - Parameter replacing: whether the rows take the place of others; see `Space.hasRowRoom`.
-    package func requireRowRoom(replacing: Bool = false) throws(FileError) {
-        try makeRowRoom { space.hasRowRoom(replacing: replacing) }
-    }
-
-    /// Waits until one commit has room for a change of many rows; throws `.noRoom` if it cannot get any. Called before
-    /// the change, with the catalogue's lock not held.
-    package func requireRoom(toChangeRows count: Int) throws(FileError) {
-        if count > Self.uncheckedRows { try makeRowRoom { space.hasRoom(toChangeRows: count) } }
-    }
-
-    private func makeRowRoom(until isEnough: () -> Bool) throws(FileError) {
-        var isRetry = false
-        while !isEnough() {
-            guard committer.makeRowRoom(isRetry: isRetry) else { throw .noRoom }
-            isRetry = true
-        }
-    }
-
-    /// The reserve of slots is for changes of so many rows.
-    private static let uncheckedRows = 64
 
     /// Under the catalogue's lock.
     private func noteUnstagedPages(_ tables: Tables) {

@@ -36,7 +36,7 @@ package final class VersionExpiry: Sendable {
             let after = last
             let rows = try oldest(after: after).prefix { !$0.isOriginal && $0.replaced <= limit }
             guard !rows.isEmpty else { return false }
-            try session.changing { tree throws(FileError) in
+            try session.changing(for: .removal) { tree throws(FileError) in
                 for row in rows { try noteOrEnd(row, now: now, tree) }
             }
             last = rows.last
@@ -74,7 +74,9 @@ package final class VersionExpiry: Sendable {
             guard let rows = try? oldest(after: last), let end = rows.last else { break }
             last = end
             for row in rows where freed < max(bytes, 1) {
-                freed += (try? session.changing { tree throws(FileError) in try destroy(row, tree) }) ?? 0
+                freed +=
+                    (try? session.changing(for: .removal) { tree throws(FileError) in try destroy(row, tree) })
+                    ?? 0
             }
         }
         return freed > 0

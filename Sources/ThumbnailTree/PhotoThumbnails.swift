@@ -65,6 +65,6 @@ package final class PhotoThumbnails: Sendable {
     var hasRoomToSpare: Bool {
         let use = session.space.capacity
         return use.available >= min(use.total / Self.spareFraction, Self.spareBytesMax)
-            && session.space.hasRowRoom()
+            && session.space.hasRowRoom
     }
 }

@@ -36,6 +36,8 @@ final class SectorAllocator {
         didSet { if excluded != oldValue { shortestMissing = .max } }
     }
     private(set) var usedSectors: UInt64 = 0
+    /// Bitmap pages that changed since they were published: those of the next commit, and of one under way.
+    private(set) var unpublishedPages = 0
     private(set) var reservedSectors: UInt64 = 0
     /// Sectors released since the space was opened.
     private(set) var freedCount: UInt64 = 0
@@ -110,6 +112,9 @@ final class SectorAllocator {
     var contentSectors: UInt64 {
         UInt64(segmentCount - excluded.filter { $0 < segmentCount }.count) * UInt64(sectorsPerSegment)
     }
+
+    /// Whether the last search found no free run for a whole chunk, and nothing was freed since.
+    var isFragmented: Bool { shortestMissing <= Geometry.sectorsPerChunk }
 
     func isUnused(_ segment: Int) -> Bool {
         usedCounts[segment] == 0 && (bits[segment].map { $0.reservedCount == 0 } ?? true)
@@ -367,7 +372,7 @@ final class SectorAllocator {
         dirtyCountPages.insert(segment / MapLayout.countsPerPage)
         let first = range.lowerBound / MapLayout.bitsPerPage
         let last = (range.upperBound - 1) / MapLayout.bitsPerPage
-        for page in first...last { entry.dirtyPages.insert(page) }
+        for page in first...last where entry.dirtyPages.insert(page).inserted { unpublishedPages += 1 }
     }
 
     private func locate(
@@ -439,15 +444,20 @@ final class SectorAllocator {
 
     /// Called when the frozen pages are published.
     func didPublish() {
-        for entry in bits.values { entry.frozenPages = [] }
+        for entry in bits.values {
+            unpublishedPages -= entry.frozenPages.count
+            entry.frozenPages = []
+        }
         frozenCountPages = []
     }
 
     /// Called when publishing failed: the frozen pages are dirty again.
     func takeBack() {
         for entry in bits.values {
+            let count = entry.dirtyPages.count + entry.frozenPages.count
             entry.dirtyPages.formUnion(entry.frozenPages)
             entry.frozenPages = []
+            unpublishedPages -= count - entry.dirtyPages.count
         }
         dirtyCountPages.formUnion(frozenCountPages)
         frozenCountPages = []
@@ -455,8 +465,12 @@ final class SectorAllocator {
 
     /// Marks a bitmap page to be rewritten by the next commit.
     func markDirty(bitmapPage page: Int) throws(StoreError) {
-        try load(page / pagesPerSegment).dirtyPages.insert(page % pagesPerSegment)
+        let isNew = try load(page / pagesPerSegment).dirtyPages.insert(page % pagesPerSegment).inserted
+        if isNew { unpublishedPages += 1 }
     }
+
+    /// Pages of counts that changed since they were published.
+    var unpublishedCountPages: Int { dirtyCountPages.count + frozenCountPages.count }
 
     /// Marks a page of counts to be rewritten by the next commit.
     func markDirty(countPage page: Int) { dirtyCountPages.insert(page) }

@@ -48,6 +48,9 @@ struct SlotAllocator {
     /// Slots that can be allocated now: `usedSlots` counts those that are withheld.
     var freeSlots: Int { backedSlots - usedSlots }
 
+    /// Slots in use that become free without a delta, once no older state is read.
+    var withheldSlots: Int { withheldNow.count + withheldBefore.count }
+
     /// Notes that the slots before `count` have disk blocks.
     mutating func back(_ count: Int) {
         precondition(count <= slotCount)

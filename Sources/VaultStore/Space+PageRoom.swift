@@ -1,70 +1,159 @@
 import LinuxIO
 import VaultFormat
 
-/// Room for pages.
+/// The purpose of a change of the catalogue: how much of the room for pages it must leave.
+public enum ChangePurpose: Sendable {
+    /// New names, links and attributes.
+    case addition
+    /// New bytes of files: a file that could be made can be written, and an existing one be edited.
+    case edit
+    /// Any other change.
+    case change
+    /// Removing, and saving accepted bytes: may use the whole reserve.
+    case removal
+
+    /// The part of `Space.reserveSlots` that stays free, in quarters.
+    fileprivate var reservedQuarters: Int {
+        switch self {
+        case .addition: 4
+        case .edit: 2
+        case .change: 1
+        case .removal: 0
+        }
+    }
+}
+
+/// The ledger of page slots: what was accepted can be committed.
 ///
-/// A commit that finds too few slots fails, and so do all later ones: what was accepted meanwhile would be lost. So the
-/// catalogue does not grow into the slots that commits of removals need, and no commit may change more pages than fit
-/// into the free ones.
+/// Changed pages get new slots, and those of the old ones are reused only after two durable commits. So before each
+/// change there must be slots for the commit that it becomes part of, and for two more commits, which release what
+/// that one replaced. Then every commit succeeds, and after two of them all slots are free but those of the newest
+/// state. Additions leave a reserve, in which removing goes on in batches.
 extension Space {
-    /// Whether rows may be added for users.
-    ///
-    /// - Parameter replacing: whether they take the place of others: half of the reserve may be used for that.
-    public func hasRowRoom(replacing: Bool = false) -> Bool {
-        lock.withLock { hasSlots(for: reserveSlots / (replacing ? 2 : 1) + 2 * changedPages) }
+    /// Whether the next commit has slots for so many more changed pages, beside the reserve that the purpose leaves.
+    public func hasRoom(for purpose: ChangePurpose, pages: Int) -> Bool {
+        lock.withLock { slots.freeSlots >= slotsNeeded(pages, purpose) }
     }
 
-    /// Whether one commit may change so many rows that lie near each other.
-    public func hasRoom(toChangeRows count: Int) -> Bool {
-        lock.withLock { hasSlots(for: count / Self.rowsPerPage + 2 * changedPages) }
+    /// Whether the next commit has slots for so many more changed pages, and the one after it as well.
+    public func canCommit(pages: Int) -> Bool {
+        lock.withLock { slots.freeSlots >= commitSlots(pages: pages) + drainSlots }
     }
 
-    /// Changed rows to a changed page, at least, where names are long.
-    private static let rowsPerPage = 2
-
-    /// Whether commits release so many slots that rows may be added for users then.
-    public var commitsMakeRowRoom: Bool {
-        lock.withLock {
-            let kept = pending.reduce(0) {
-                $1.entry.kind == DeltaLayout.kindSlotsFreed ? $0 + Int($1.entry.count) : $0
+    /// As `hasRoom`, but first adds slots if there is room for more.
+    public func makesRoom(for purpose: ChangePurpose, pages: Int) -> Bool {
+        guard !isReadOnly, (try? requireWritable()) != nil else { return false }
+        return lock.withLock {
+            while slots.freeSlots < slotsNeeded(pages, purpose) {
+                guard mayAddSlots(for: purpose), (try? addSlots()) != nil else { return false }
             }
-            return hasSlots(for: reserveSlots - kept)
+            return true
         }
     }
 
+    /// Whether durable commits may release so many slots that there is room then.
+    public func commitsMakeRoom(for purpose: ChangePurpose, pages: Int) -> Bool {
+        lock.withLock { slotsAfterCommits >= leastSlots(pages: pages, purpose) }
+    }
+
+    /// Whether rows may be added for users.
+    public var hasRowRoom: Bool { hasRoom(for: .addition, pages: limits.reservedSlots / 4) }
+
     /// Whether so few slots are free that commits must not become large.
-    ///
-    /// - Parameter unstaged: changed pages that are not staged yet.
-    public func isShortOfRowRoom(unstaged: Int = 0) -> Bool { lock.withLock { isShort(unstaged: unstaged) } }
-
-    /// Whether the next commit is large for the slots that are free, so that it must come before the next change.
-    public var mustCommitPages: Bool {
-        lock.withLock { staged.count > slots.freeSlots / 8 && isShort(unstaged: 0) }
+    public var isShortOfRowRoom: Bool {
+        lock.withLock { slots.freeSlots < 2 * (reserveSlots + changedPages + drainSlots) }
     }
 
-    /// As `isShortOfRowRoom`, under `lock`.
-    private func isShort(unstaged: Int) -> Bool {
-        !hasSlots(for: 2 * reserveSlots + 2 * (changedPages + unstaged))
+    /// Slots that are free after two durable commits that change nothing, except those of pages that are added. Under
+    /// `lock`.
+    var slotsAfterCommits: Int {
+        let freed = pending.reduce(0) {
+            $1.entry.kind == DeltaLayout.kindSlotsFreed ? $0 + Int($1.entry.count) : $0
+        }
+        return slots.freeSlots + slots.withheldSlots + freed + changedZeros
     }
 
-    /// Pages of the next commit and of one under way. Under `lock`.
-    var changedPages: Int { staged.count + frozenPages.count }
+    /// The least that a change of so many pages takes, once there is nothing else to commit. Under `lock`.
+    func leastSlots(pages: Int, _ purpose: ChangePurpose) -> Int {
+        func commit(_ stored: Int) -> Int {
+            commitSlots(stored: stored, zeros: 0, bitmaps: 1, counts: 1, entries: 0)
+        }
+        return commit(pages) + 2 * commit(0) + reservedSlots(purpose)
+    }
 
-    /// Slots that users' rows do not take: an eighth, within bounds. Under `lock`.
+    /// Pages of the next commit and of one under way that take a slot. Under `lock`.
+    private var changedPages: Int { staged.count + frozenPages.count - changedZeros }
+
+    /// Pages of zeros of the next commit and of one under way: they take no slots. Under `lock`.
+    private var changedZeros: Int { stagedZeros + frozenZeros }
+
+    /// Slots that additions do not take: an eighth, within bounds. Under `lock`.
     private var reserveSlots: Int {
         min(max(limits.reservedSlots, slots.backedSlots / 8), slots.backedSlots / 2, 8192)
     }
 
-    /// Whether `count` slots are free or can be added. Under `lock`.
-    private func hasSlots(for count: Int) -> Bool {
-        let missing = count - slots.freeSlots
-        if missing <= 0 { return true }
-        if grows {
-            let bytes = 2 * UInt64((missing + limits.slotsPerStep) * Geometry.pageBytes)
-            return ((try? hostAvailable()) ?? 0) >= bytes
+    private func reservedSlots(_ purpose: ChangePurpose) -> Int {
+        reserveSlots * purpose.reservedQuarters / 4
+    }
+
+    private func slotsNeeded(_ pages: Int, _ purpose: ChangePurpose) -> Int {
+        commitSlots(pages: pages) + 2 * drainSlots + reservedSlots(purpose)
+    }
+
+    /// Upper bound of the slots that a commit of all changes takes, with `pages` more. Under `lock`.
+    private func commitSlots(pages: Int) -> Int {
+        commitSlots(
+            stored: changedPages + pages, zeros: changedZeros, bitmaps: sectors.unpublishedPages,
+            counts: sectors.unpublishedCountPages, entries: entries.count + pendingErase.count)
+    }
+
+    /// Slots of a commit that only releases what earlier ones freed. Under `lock`.
+    private var drainSlots: Int {
+        let bitmapPages = sectors.segmentCount * sectors.pagesPerSegment
+        let freed = pending.count + entries.count + sectors.unpublishedPages
+        return commitSlots(
+            stored: 0, zeros: 0, bitmaps: min(bitmapPages, freed), counts: 1, entries: pendingErase.count)
+    }
+
+    /// Upper bound of the slots that a commit takes. Under `lock`.
+    ///
+    /// - Parameters:
+    ///   - stored: pages of the catalogue that are stored.
+    ///   - zeros: those that are not stored any more.
+    ///   - bitmaps: pages of the sector bitmap.
+    ///   - counts: pages of the usage counts.
+    ///   - entries: entries of the delta, without those of slots that the commit replaces.
+    func commitSlots(stored: Int, zeros: Int, bitmaps: Int, counts: Int, entries: Int) -> Int {
+        func nodes(_ changed: Int, of pages: Int) -> Int {
+            var (width, count, levels) = (pages, 0, 0)
+            while width > 1 || levels == 0 {
+                width = (width + MapLayout.fanout - 1) / MapLayout.fanout
+                count += min(changed, width)
+                levels += 1
+            }
+            // A page at a new end adds a level.
+            return changed == 0 ? 0 : count + 2
         }
-        let wanted = 2 * ((missing - 1) / slotsPerPair + 1)
-        return mayGrowIntoPair && unusedSegments.prefix(wanted).reduce(0) { count, _ in count + 1 } == wanted
+        let bitmapPages = sectors.segmentCount * sectors.pagesPerSegment
+        let countPages = sectors.segmentCount / MapLayout.countsPerPage + 1
+        let slotPages = (slots.slotCount + 2 * slotsPerPair) / MapLayout.bitsPerPage + 1
+        let catalogue = Int(maps[MapObject.catalogue.rawValue].pageCount) + stored
+        let counted =
+            stored + nodes(stored + zeros, of: catalogue) + bitmaps + nodes(bitmaps, of: bitmapPages)
+            + counts + nodes(counts, of: countPages)
+        // The slot bitmap records the slots that it takes itself.
+        let bits = slotPages + nodes(slotPages, of: slotPages)
+        let listed = entries + deltaPages.count + zeros + counted + bits
+        return counted + bits + listed / DeltaLayout.entriesPerPage + 2
+    }
+
+    /// Whether slots may be added. The room that this takes is users' as well: half of a space's segments stay for
+    /// content. Under `lock`.
+    private func mayAddSlots(for purpose: ChangePurpose) -> Bool {
+        guard grows else { return slots.backedSlots < slots.slotCount || mayGrowIntoPair }
+        if purpose == .removal { return true }
+        let bytes = 2 * UInt64(2 * limits.slotsPerStep * Geometry.pageBytes)
+        return ((try? hostAvailable()) ?? 0) >= bytes
     }
 
     // MARK: Segments of pages
@@ -146,7 +235,7 @@ extension Space {
 
     /// Whether the catalogue may grow into one more pair: half of a space's segments stay for content, because a pair
     /// is never given up again. Under `lock`.
-    private var mayGrowIntoPair: Bool {
+    var mayGrowIntoPair: Bool {
         mayAddPair && (grows || 4 * (pairs.count + 1) <= sectors.segmentCount)
     }
 
@@ -156,7 +245,7 @@ extension Space {
     }
 
     /// Segments without content and pages, the last first. Under `lock`.
-    private var unusedSegments: some Sequence<Int> {
+    var unusedSegments: some Sequence<Int> {
         let taken = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
         return (0..<sectors.segmentCount).reversed().lazy.filter {
             !taken.contains($0) && self.sectors.isUnused($0)

@@ -14,6 +14,8 @@ public final class FrozenCommit: @unchecked Sendable {
     var inherited: [DeltaEntry]?
     /// Slots allocated by publishing: freed if it fails.
     var slotsTaken: [UInt32] = []
+    /// The most that publishing may take, by the ledger.
+    var slotsMax = 0
 
     init(
         generation: UInt64, pages: [(index: UInt32, page: PageBuffer)],
@@ -33,9 +35,6 @@ public final class FrozenCommit: @unchecked Sendable {
 
     /// Changed pages to be stored.
     var storedCount: Int { pageCount - pages.count { $0.page.isZero } }
-
-    /// Lowest nodes of the catalogue's map that change.
-    var nodeCount: Int { Set(pages.map { Int($0.index) / MapLayout.fanout }).count }
 
     /// Adds the newest root's version of a page, unless the commit changes the page.
     func addUnlessChanged(_ object: MapObject, _ page: Int, _ bytes: UnsafeRawBufferPointer) {
@@ -64,9 +63,11 @@ extension Space {
             let frozen = FrozenCommit(
                 generation: nextGeneration,
                 pages: staged.map { (index: $0.key, page: $0.value) }.sorted { $0.index < $1.index },
-                bitmaps: bitmaps, counts: counts, entries: entries + pendingErase + kept.takeEntries())
-            frozenPages = staged
-            staged = [:]
+                bitmaps: bitmaps, counts: counts,
+                entries: joined(entries) + pendingErase + kept.takeEntries())
+            frozen.slotsMax = slotsWanted(for: frozen)
+            (frozenPages, frozenZeros) = (staged, stagedZeros)
+            (staged, stagedZeros) = ([:], 0)
             entries = []
             pendingErase = []
             isChanged = false
@@ -114,8 +115,8 @@ extension Space {
 
     /// Returns an unpublished commit's changes to the next one. Under `lock`.
     private func takeBack(_ frozen: FrozenCommit) {
-        for (index, page) in frozen.pages where staged[index] == nil { staged[index] = page }
-        frozenPages = [:]
+        for (index, page) in frozen.pages where staged[index] == nil { stage(index, page) }
+        (frozenPages, frozenZeros) = ([:], 0)
         // The root may have reached the disk nevertheless, so its slots are freed by the next commit and not at once.
         let taken = frozen.slotsTaken.map {
             DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: UInt64($0))
@@ -176,6 +177,9 @@ extension Space {
             }
             return try writeMaps(frozen, durable: durable, &writer)
         }
+        assert(
+            frozen.slotsTaken.count <= frozen.slotsMax || frozen.inherited != nil,
+            "a commit took \(frozen.slotsTaken.count) slots, and had reserved \(frozen.slotsMax)")
         try writer.flush()
         return root
     }
@@ -243,12 +247,36 @@ extension Space {
         }
     }
 
-    /// A generous estimate of the slots that a commit takes.
+    /// Upper bound of the slots that a commit takes. Under `lock`.
     private func slotsWanted(for frozen: FrozenCommit) -> Int {
-        let stored = frozen.storedCount
-        let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
-        let nodes = stored / 4 + (stored < frozen.pageCount ? frozen.nodeCount : 0)
-        return stored + nodes + 32 + (entries + frozen.pageCount) / DeltaLayout.entriesPerPage
+        let zeros = frozen.pageCount - frozen.storedCount
+        return commitSlots(
+            stored: frozen.pages.count - zeros, zeros: zeros, bitmaps: frozen.bitmaps.count,
+            counts: frozen.counts.count, entries: frozen.entries.count + (frozen.inherited?.count ?? 0))
+    }
+
+    /// Entries of a large delta with adjacent ones joined, sectors written before those freed: as many small files or
+    /// pieces are removed, their sectors become few runs.
+    private func joined(_ entries: [DeltaEntry]) -> [DeltaEntry] {
+        guard entries.count > DeltaLayout.entriesPerPage else { return entries }
+        let perSegment = UInt64(files.sectorsPerSegment)
+        func order(_ entry: DeltaEntry) -> (UInt8, UInt8, UInt64) {
+            (entry.kind, entry.isDestroyed ? 1 : 0, entry.start)
+        }
+        var joined: [DeltaEntry] = []
+        for entry in entries.sorted(by: { order($0) < order($1) }) {
+            if let last = joined.last, order(last) < order(entry), last.kind == entry.kind,
+                last.isDestroyed == entry.isDestroyed,
+                last.start + UInt64(last.count) == entry.start,
+                entry.kind == DeltaLayout.kindSlotsFreed
+                    || last.start / perSegment == entry.start / perSegment
+            {
+                joined[joined.count - 1].count += entry.count
+            } else {
+                joined.append(entry)
+            }
+        }
+        return joined
     }
 
     /// Whether fewer slots are free than `count`, and than a third of all. Under `lock`.
@@ -432,7 +460,7 @@ extension Space {
         newDeltaSlots = []
         current = root
         hasPublished = true
-        frozenPages = [:]
+        (frozenPages, frozenZeros) = ([:], 0)
         sectors.didPublish()
         slots.didPublish(durable: root.isDurable, mayReuse: isAlone)
         if root.isDurable {

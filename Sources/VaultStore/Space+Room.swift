@@ -38,6 +38,22 @@ extension Space {
     /// Sectors reserved from users' bytes, so that truncating and deleting work in a full space.
     var systemReserveSectors: UInt64 { 2048 }
 
+    /// Whether free sectors are so few, or so scattered, that bytes should be sealed before they are accepted.
+    ///
+    /// - Parameter bytes: reserved for accepted bytes that are not sealed yet.
+    public func isTight(reserved bytes: UInt64) -> Bool {
+        let isFull =
+            grows && lastHostBytes.load(ordering: .relaxed) < Self.tightBytes + Self.hostReserveBytes + bytes
+        return lock.withLock {
+            if sectors.isFragmented { return true }
+            if grows { return isFull }
+            let wanted = (bytes + Self.tightBytes) / UInt64(Geometry.sectorBytes) + systemReserveSectors
+            return freeSectors < wanted
+        }
+    }
+
+    private static let tightBytes: UInt64 = 4 << 20
+
     /// Free sectors, not counting those that the next commits release. Under `lock`.
     var freeSectors: UInt64 {
         let taken = sectors.usedSectors + sectors.reservedSectors
@@ -55,6 +71,7 @@ extension Space {
         let now = MonotonicClock.milliseconds
         if let known = hostKnown.withLock({ $0 }), now < known.until { return known.bytes }
         let bytes = try files.hostStatus().availableBytes
+        lastHostBytes.store(bytes, ordering: .relaxed)
         let isAmple = bytes > Self.hostAmpleBytes
         hostKnown.withLock { $0 = isAmple ? (bytes, now + Self.hostKnownMilliseconds) : nil }
         return bytes

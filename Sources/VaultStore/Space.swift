@@ -80,6 +80,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     var pairs: [SegmentPair]
     var staged: [UInt32: PageBuffer] = [:]
     var frozenPages: [UInt32: PageBuffer] = [:]
+    /// Pages of zeros in `staged` and in `frozenPages`.
+    var stagedZeros = 0
+    var frozenZeros = 0
     var entries: [DeltaEntry] = []
     var pending: [PendingFree] = []
     var pendingSectors: UInt64 = 0
@@ -151,6 +154,8 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// The host's last reported available bytes, and the monotonic time in milliseconds until which they are used.
     let hostKnown = Mutex<(bytes: UInt64, until: Int64)?>(nil)
+    /// The same, however old.
+    let lastHostBytes = Atomic<UInt64>(.max)
 
     /// Why writing has stopped; see `writeStop`.
     let stop = Mutex<WriteStop?>(nil)
@@ -381,7 +386,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     public func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer) {
         let page = PageBuffer(bytes)
         lock.withLock {
-            staged[index] = page
+            stage(index, page)
             let count = maps[MapObject.catalogue.rawValue].pageCount
             maps[MapObject.catalogue.rawValue].pageCount = max(count, index + 1)
             isChanged = true
@@ -392,11 +397,18 @@ public final class Space: PageStorage, @unchecked Sendable {
     public var stagedPages: Int { lock.withLock { staged.count } }
 
     /// As `stagedPages`, with those of a commit under way.
-    public var unwrittenPages: Int { lock.withLock { changedPages } }
+    public var unwrittenPages: Int { lock.withLock { staged.count + frozenPages.count } }
+
+    /// Puts a page into the next commit. Under `lock`.
+    func stage(_ index: UInt32, _ page: PageBuffer) {
+        if staged.updateValue(page, forKey: index)?.isZero == true { stagedZeros -= 1 }
+        if page.isZero { stagedZeros += 1 }
+    }
 
     public func truncatePages(to count: UInt32) {
         lock.withLock {
             staged = staged.filter { $0.key < count }
+            stagedZeros = staged.values.count { $0.isZero }
             maps[MapObject.catalogue.rawValue].pageCount = count
             isChanged = true
         }

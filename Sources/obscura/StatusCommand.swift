@@ -138,7 +138,8 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
     func number(_ key: String) -> UInt64 { answeredNumber(values[key]) }
     let used = number("total") - min(number("free"), number("total"))
     let unsaved = Int(number("unsaved"))
-    let isStopped = values["unwritten"] == "yes" && values["reason"] != nil
+    let isReadOnly = values["readonly"] == "yes"
+    let isStopped = isReadOnly && values["unwritten"] == "yes" && values["reason"] != nil
     let pending =
         isStopped
         ? "some changes cannot be written: obscura unmount names them"
@@ -149,7 +150,7 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
     let trashed = number("trashed") > 0 ? ", \(number("trashed")) more in the trash" : ""
     let versionBytes = number("versions") > 0 ? ", \(sizeText(number("version_bytes"))) of their own" : ""
     var rows = [
-        ("Mounted at", directory + (values["readonly"] == "yes" ? " (read-only)" : "")),
+        ("Mounted at", directory + (isReadOnly ? " (read-only)" : "")),
         (
             "Size",
             "\(sizeText(number("total"))), \(sizeText(used)) used, \(sizeText(number("available"))) available"
@@ -164,7 +165,8 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         rows.append(("Requests", transport == "io_uring" ? "by FUSE over io_uring" : "by \(transport)"))
     }
     if let reason = values["reason"] {
-        rows.append(("Read-only", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
+        rows.append(
+            (isReadOnly ? "Read-only" : "Full", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
     }
     return rows.map { statusRow($0, $1) }.joined(separator: "\n")
 }

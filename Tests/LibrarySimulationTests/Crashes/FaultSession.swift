@@ -30,9 +30,9 @@ final class FaultSession: LibraryUser {
 
     var isMounted: Bool { opened != nil }
 
-    init(_ vault: MemoryVault, capacity: UInt64? = nil) throws {
+    init(_ vault: MemoryVault, capacity: UInt64? = nil, trashDays: Int = 0) throws {
         self.vault = vault
-        trashDays = 0
+        self.trashDays = trashDays
         disk = MemoryDisk(vault.empty, isRecording: false)
         if let capacity { disk.setCapacity(capacity) }
         calls = FaultyCalls(disk)

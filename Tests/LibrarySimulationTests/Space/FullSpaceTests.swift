@@ -1,0 +1,99 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FileRequests
+@testable import LibraryFixtures
+@testable import PhotoLibrary
+@testable import TestFixtures
+@testable import VaultFormat
+@testable import VaultStore
+
+/// Full spaces: what was accepted can be committed. `scripts/full` tries more seeds and steps.
+@Suite("Space: a full space") struct FullSpaceTests {
+    enum Kind: CaseIterable {
+        /// Several spaces, files removed at once.
+        case shared
+        /// Several spaces with hundreds of small segments and the least limits; trash and versions are kept.
+        case sharedLeast
+        /// One space on a full host.
+        case host
+        case hostWithTrash
+
+        func session() throws -> FaultSession {
+            switch self {
+            case .shared: try FaultSession(try MemoryVault(spaces: 2, segments: 8))
+            case .sharedLeast:
+                try FaultSession(
+                    try MemoryVault(
+                        spaces: 2, segments: 64, segmentBytes: Geometry.segmentBytesLeast, limits: .least),
+                    trashDays: 30)
+            case .host: try FaultSession(try MemoryVault(spaces: 1, segments: 0), capacity: 32 << 20)
+            case .hostWithTrash:
+                try FaultSession(
+                    try MemoryVault(spaces: 1, segments: 0), capacity: 32 << 20, trashDays: 30)
+            }
+        }
+    }
+
+    private static func number(_ name: String, _ usual: Int) -> Int {
+        ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? usual
+    }
+
+    @Test(arguments: Kind.allCases) func `random work in a full space is kept`(_ kind: Kind) throws {
+        let first = Self.number("OBSCURA_FULL_SEED", 1)
+        let steps = Self.number("OBSCURA_FULL_STEPS", 24)
+        for seed in first..<first + Self.number("OBSCURA_FULL_SEEDS", 1) {
+            let session = try kind.session()
+            defer { session.kill() }
+            let machine = FullSpaceMachine(session, seed: UInt64(seed))
+            do {
+                try machine.fill(FullSpaceMachine.sizes)
+                for _ in 0..<steps { try machine.step() }
+                try machine.remount()
+                try machine.removeAll()
+                try session.makeDurable()
+                try machine.remount()
+            } catch { Issue.record("\(kind), seed \(seed): \(error)") }
+        }
+    }
+
+    /// 25,502 unlinks that returned 0 were all undone: large rewrites into the holes of small files made more rows than
+    /// a commit could write.
+    @Test(arguments: [Kind.shared, .host]) func `rewrites into small holes do not block commits`(_ kind: Kind)
+        throws
+    {
+        let session = try kind.session()
+        defer { session.kill() }
+        let machine = FullSpaceMachine(session, seed: 1)
+        let small = [500, 2000, 4000, 7000, 12_000, 15_000]
+        try machine.fill(small)
+        try machine.removeHalf()
+        try session.makeDurable()
+        try machine.fill([4096])
+        try machine.fill(small)
+        for _ in 0..<4 {
+            try machine.rewrite(20, size: 3_000_000)
+            session.commit(durable: false)
+        }
+        try session.makeDurable()
+        try machine.removeAll()
+        try session.makeDurable()
+        try machine.fill([0], most: 10)
+        #expect(machine.files.count == 10)
+        try machine.remount()
+    }
+
+    @Test(arguments: [4096, 20_000, 300_000, 3_000_000]) func `what df shows can be written`(size: Int) throws
+    {
+        let session = try Kind.shared.session()
+        defer { session.kill() }
+        let machine = FullSpaceMachine(session, seed: UInt64(size))
+        try machine.expectShown(size)
+        try machine.fill([500, 2000, 4000, 7000, 12_000, 15_000])
+        try machine.removeHalf()
+        try machine.expectShown(size)
+        try machine.removeAll()
+        try machine.expectShown(size)
+    }
+}
