@@ -359,6 +359,9 @@ public enum ImportRules {
     /// Whether the name is that of a program's working file, which is never taken for a photo.
     public static func isWorkingFile(_ name: Name) -> Bool { isWorkingName(name.bytes) }
 
+    /// The name of the file that programs keep as a backup under that name; nil for any other name.
+    public static func nameBackedUp(as name: Name) -> Name? { backupOriginal(name.bytes).map { Name($0) } }
+
     /// Whether the name is that of a program's own directory, whose files are never taken for photos.
     public static func isWorkingDirectory(_ name: Name) -> Bool { isWorkingDirectoryName(name.bytes) }
 

@@ -68,7 +68,7 @@ final class Reimport {
         for name in all where !wasInterrupted {
             guard let source = open(directory.appending(name)) else { continue }
             let isPlain =
-                if ImportRules.isWorkingFile(name) { true } else {
+                if ImportRules.isWorkingFile(name) || isBackup(source, among: all) { true } else {
                     try !restorePhoto(source, among: Set(all), day, place)
                 }
             if isPlain { plain.append(source) }
@@ -83,6 +83,15 @@ final class Reimport {
             note(directory, ino)
         }
         if all.count < found.count { try restoreVersions(in: directory) }
+    }
+
+    /// Whether a picture in a day is the backup of one beside it, which is no photo. A photo has such a name beside its
+    /// own only if it has names in albums too.
+    private func isBackup(_ source: SourceFile, among names: [Name]) -> Bool {
+        guard source.status.st_nlink == 1, let name = ImportRules.nameBackedUp(as: source.path.name) else {
+            return false
+        }
+        return names.contains(name)
     }
 
     /// Restores the versions of the files in `inodes`, also if the space had these files already.
@@ -255,6 +264,8 @@ final class Reimport {
             case .duplicate(let ino), .earlier(let ino):
                 try restoreEqual(ino, source, in: album)
                 return ino
+            // Moments had every photo: a backup that is in no day is a plain file.
+            case .photo where ImportRules.nameBackedUp(as: path.name) != nil: break
             case .photo(let candidate):
                 guard
                     let added = try library.importer.add(

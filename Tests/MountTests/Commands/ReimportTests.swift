@@ -70,6 +70,39 @@ import Testing
             try other.shown() == ["2016-06-06/a.jpg", "2024-05-01/c (2).jpg", "2024-05-01/c.cr2"])
     }
 
+    /// With links for the names of photos in albums, copies of them, or a target that cannot have links.
+    @Test(arguments: ["", "cp -r --no-preserve=links out flat; rm -r out; mv flat out"])
+    func `backups stay plain files`(change: String) throws {
+        let place = try exported { place in
+            try place.put("albums/T/b.jpg", three)
+            try place.shell(
+                """
+                cd D/albums/T; for kind in jpg_original jpg.bak jpg.orig; do cp b.jpg b.new
+                printf "$kind" >> b.new; mv b.jpg b.$kind; mv b.new b.jpg; done
+                cd ../../moments/2019-03-04; cp b.jpg .b; printf day >> .b; mv b.jpg b.jpg_original; mv .b b.jpg
+                """)
+        }
+        let names = ["T/a.jpg", "T/b.jpg", "T/b.jpg.bak", "T/b.jpg.orig", "T/b.jpg_original", "T/note.txt"]
+        #expect(
+            try place.shell("cd out/albums; find . -type f | LC_ALL=C sort").split(separator: "\n").map {
+                String($0.dropFirst(2))
+            } == names)
+        try place.shell(change.isEmpty ? "true" : change)
+        let (other, ended) = try imported(place)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(try other.files(other.albums) == names)
+        #expect(
+            try other.files(other.moments) == [
+                "2016-06-06/a.jpg", "2019-03-04/b.jpg", "2019-03-04/b.jpg_original",
+            ])
+        for name in ["T/b.jpg.bak", "T/b.jpg.orig", "T/b.jpg_original"] {
+            #expect(try status(other.albums + "/" + name).st_nlink == 1, "\(name)")
+        }
+        #expect(try status(other.moments + "/2019-03-04/b.jpg_original").st_nlink == 1)
+        let told = try other.run([obscura, "status", other.mountPoint, "--json"])
+        #expect(try jsonObject(told.output)["photos"] as? Int == 2)
+    }
+
     @Test func `photos that were added to an export are imported too`() throws {
         let place = try exported()
         try place.put("../out/new.jpg", three)
