@@ -9,6 +9,9 @@ build_packages=(libfuse3-dev liburing-dev fuse3 libsodium-dev libsqlite3-dev lib
     libpng-dev libwebp-dev libgif-dev libtiff-dev libheif-dev libfreetype-dev libseccomp-dev libsystemd-dev
     libglib2.0-dev libzip-dev libmicrohttpd-dev libgnutls28-dev libqrencode-dev bubblewrap pkg-config)
 
+# Small programs that edit and replace photos, for Tests/Programs.
+photographer_packages=(exiv2 exiftran libjpeg-turbo-progs unzip vim-tiny)
+
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
