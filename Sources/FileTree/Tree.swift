@@ -219,10 +219,12 @@ open class Tree {
 
     /// Adds a name. Maintains the link counts of directories and their parents; the caller maintains all others.
     package func addEntry(
-        _ directory: Inode, _ name: [UInt8], _ child: Inode, isMember: Bool = false, now: Timestamp
+        _ directory: Inode, _ name: [UInt8], _ child: Inode, isMember: Bool = false, isLink: Bool = false,
+        now: Timestamp
     ) throws(FileError) {
         let row = DentryRow(
-            parent: directory.ino, id: counters.dentry, name: name, ino: child.ino, isMember: isMember)
+            parent: directory.ino, id: counters.dentry, name: name, ino: child.ino, isMember: isMember,
+            isLink: isLink)
         try insert(row, in: directory, child)
         let wasUnlisted = directory.isUnlistedDay
         directory.row.countEntries(by: 1)
@@ -313,6 +315,13 @@ open class Tree {
     package func makeOrphan(_ inode: Inode) {
         orphans.insert(inode.ino)
         newOrphans.append(inode.ino)
+    }
+
+    /// An orphan is about to get a name again.
+    package func leaveOrphans(_ inode: Inode) throws(FileError) {
+        guard orphans.remove(inode.ino) != nil else { return }
+        newOrphans.removeAll { $0 == inode.ino }
+        if storedOrphans.remove(inode.ino) != nil { try sql(tables.removeOrphan(inode.ino)) }
     }
 
     /// Notes a new name of this inode, which is not a directory.

@@ -124,9 +124,16 @@ public struct KernelNames: Sendable {
         lookups.note(ino, isMarked: isMarked, by: thread)
     }
 
-    /// Whether the thread's last lookup of the inode was in a marked directory. link(2) tells only the inode; the
-    /// kernel looks its name up just before, in the same thread.
-    public func lastLookupWasInDay(_ ino: UInt64, by thread: Int32) -> Bool { lookups[thread] == ino }
+    /// Whether the thread's last lookup of the inode was in a marked directory, for one link(2): that tells only the
+    /// inode; the kernel looks its name up just before, in the same thread. A name in an album it has cached: without
+    /// a lookup, a second link is of such a name.
+    public mutating func takeLookupInDay(of ino: UInt64, by thread: Int32) -> Bool {
+        lookups.take(ino, by: thread)
+    }
+
+    /// Notes another request of a thread: its last lookup was not for a link.
+    @inline(__always)
+    public mutating func noteUse(of ino: UInt64, by thread: Int32) { _ = lookups.take(ino, by: thread) }
 
     // MARK: Inodes in memory
 
@@ -215,6 +222,13 @@ struct DayLookups: Sendable {
 
     /// The inode that the thread last looked up in a marked directory, unless it has looked it up elsewhere since.
     subscript(thread: Int32) -> UInt64? { lookups[thread] }
+
+    /// Whether the thread last looked that inode up in a marked directory, and has not used the lookup.
+    mutating func take(_ ino: UInt64, by thread: Int32) -> Bool {
+        guard !lookups.isEmpty, lookups[thread] == ino else { return false }
+        lookups.remove(thread)
+        return true
+    }
 
     mutating func note(_ ino: UInt64, isMarked: Bool, by thread: Int32) {
         if isMarked {

@@ -2,6 +2,7 @@ import CatalogueRows
 public import FileRequests
 import FileTree
 import Glibc
+import KernelNames
 public import LinuxIO
 import PhotoRules
 import PhotoSession
@@ -43,8 +44,8 @@ public final class FileHandle: @unchecked Sendable {
 }
 
 extension Library {
-    /// Creates a regular file and opens it. It may be a photo that the program has just emptied or removed, in order to
-    /// save it: see `PhotoTree.rejoin` and `PhotoTree.recreate`.
+    /// Creates a regular file and opens it. It takes the place of a photo that the program has just removed in order to
+    /// save it: see `PhotoTree.recreate`.
     public func create(
         _ parent: UInt64, _ name: Name, mode: UInt32, flags: Int32, _ caller: Caller
     ) throws(FileError) -> (Entry, FileHandle) {
@@ -52,22 +53,14 @@ extension Library {
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         let mode = mode & permissionMask | regularType
         try session.requireRowRoom()
-        let (entry, handle, isOld) = try session.changing { tree throws(FileError) in
-            let old =
-                flags & O_EXCL == 0
-                ? try tree.rejoin(parent, name.bytes, caller)
-                : try tree.recreate(parent, name.bytes, mode: mode, caller)
+        return try session.changing { tree throws(FileError) in
+            let saved = try tree.recreate(parent, name.bytes, mode: mode, caller, session.space)
             let (directory, inode) =
-                if let old { old } else { try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in } }
-            return (
-                try tree.entry(inode, in: directory), try openedHandle(inode, tree, flags: flags), old != nil
-            )
+                if let saved { saved } else {
+                    try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
+                }
+            return (try tree.entry(inode, in: directory), try openedHandle(inode, tree, flags: flags))
         }
-        guard isOld, let file = handle.state else { return (entry, handle) }
-        try empty(handle, caller)
-        var emptied = entry
-        emptied.attributes = try session.locked { tree throws(FileError) in tree.attributes(file.inode) }
-        return (emptied, handle)
     }
 
     /// Empties a file that was just opened. Closes the handle if that fails.
@@ -94,6 +87,7 @@ extension Library {
         let handle = try session.locked { tree throws(FileError) in
             // Data must not be written into a file that no name leads to.
             let inode = try session.resolve(ino, tree, by: caller)
+            tree.kernelNames.noteUse(of: ino, by: caller.pid)
             guard !inode.isDirectory else { throw .isDirectory }
             guard inode.isRegular else { throw .noSuchDeviceOrAddress }
             if inode.isVersion, isWriting || flags & O_TRUNC != 0 { throw .readOnly }

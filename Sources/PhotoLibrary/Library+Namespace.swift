@@ -157,8 +157,10 @@ extension Library {
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
             // The request names only the inode, but the kernel has just looked up the name that the link is made from.
-            let isMember = inode.isPhoto && tree.kernelNames.lastLookupWasInDay(ino, by: caller.pid)
-            try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
+            let isMember = tree.kernelNames.takeLookupInDay(of: ino, by: caller.pid) && inode.isPhoto
+            try tree.addEntry(
+                directory, newName.bytes, inode, isMember: isMember, isLink: inode.isPhoto && !isMember,
+                now: now)
             tree.addLink(to: inode, now: now)
             if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
                 try tree.restore(photo, now: now)
@@ -202,6 +204,8 @@ extension Library {
             if isForTrash && info == nil { return false }
             let now = Timestamp.now()
             let isPhoto = found.inode.isPhoto
+            let removed = try isPhoto ? tree.names(of: found.inode).first { $0.id == found.id } : nil
+            let lost = try tree.namesLost(withRemoving: found.inode, from: directory)
             if directory.isDay && isPhoto {
                 try tree.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
@@ -215,9 +219,8 @@ extension Library {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.removeLink(to: found.inode, now: now)
             }
-            if isPhoto {
-                tree.noteRemoved(
-                    name.bytes, of: found.inode, isMember: found.isMember, from: directory, caller)
+            if let removed {
+                tree.noteRemoved(removed, of: found.inode, lost: lost, from: directory, caller)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
             return true

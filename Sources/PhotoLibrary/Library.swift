@@ -266,6 +266,7 @@ public final class Library: @unchecked Sendable {
         let trashed = trashedBytes.value { [self] in
             let found = try? session.locked { tree throws(FileError) in
                 try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
+                    + tree.withheldBytes()
             }
             return found ?? 0
         }

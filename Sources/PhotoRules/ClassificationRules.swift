@@ -20,9 +20,10 @@ package struct ClassificationFacts: Sendable {
     package var isNamed: Bool
     /// Whether one of its names may be a photo's.
     package var hasPhotoName: Bool
+    package var isEmpty: Bool
 
-    package init(isPhoto: Bool, isCopy: Bool, isNamed: Bool, hasPhotoName: Bool) {
-        (self.isPhoto, self.isCopy) = (isPhoto, isCopy)
+    package init(isPhoto: Bool, isCopy: Bool, isNamed: Bool, hasPhotoName: Bool, isEmpty: Bool = false) {
+        (self.isPhoto, self.isCopy, self.isEmpty) = (isPhoto, isCopy, isEmpty)
         (self.isNamed, self.hasPhotoName) = (isNamed, hasPhotoName)
     }
 }
@@ -34,7 +35,8 @@ package func classificationEffect(of file: ClassificationFacts, as classificatio
     guard file.isNamed, !file.isCopy else { return .nothing }
     return switch (classification, file.isPhoto) {
     case (.unknown, _): .nothing
-    case (.plain, true): .demote
+    // Programs empty a photo before they write it anew, in the same mount or later.
+    case (.plain, true): file.isEmpty ? .nothing : .demote
     case (.plain, false): .nothing
     case (.media, true): .redate
     case (.media, false): file.hasPhotoName ? .promote : .nothing

@@ -7,27 +7,31 @@ package func isWorkingName(_ name: [UInt8]) -> Bool {
         || workingSuffixes.contains { hasSuffix(name, $0) }
 }
 
-/// The name that NAME~, NAME.~1~, NAME_original, NAME.bak, NAME.orig and NAME.t are backups of, or nil.
+/// The name that NAME~, NAME~~ and so on, NAME.~1~, NAME_original, NAME.bak, NAME.orig and NAME.t are backups of, or
+/// nil.
 package func backupOriginal(_ name: [UInt8]) -> [UInt8]? {
-    if let original = numberedBackupOriginal(name) { return original }
+    if name.last == tilde {
+        // ImageMagick appends another tilde where that backup exists.
+        guard let end = name.lastIndex(where: { $0 != tilde }) else { return nil }
+        return numberedBackupOriginal(name[...end]) ?? Array(name[...end])
+    }
     for suffix in backupSuffixes where hasSuffix(name, suffix) && name.count > suffix.count {
         return Array(name.dropLast(suffix.count))
     }
     return nil
 }
 
-/// The backup names to which an editor may have renamed NAME before it wrote NAME anew, except those that begin with
-/// `NAME.`.
-package func plainBackupNames(_ name: [UInt8]) -> [[UInt8]] {
-    backupSuffixes.filter { $0.first != UInt8(ascii: ".") }.map { name + $0 }
-        .filter { $0.count <= nameBytesMax }
+/// The beginnings of all backup names of NAME, longer than NAME itself.
+package func backupBeginnings(_ name: [UInt8]) -> [[UInt8]] {
+    ["~", "_original", "."].map { name + $0.utf8 }.filter { $0.count <= nameBytesMax }
 }
 
 /// NAME of NAME.~NUMBER~, as the GNU programs and Emacs number their backups.
-private func numberedBackupOriginal(_ name: [UInt8]) -> [UInt8]? {
-    guard name.last == UInt8(ascii: "~"), let mark = name.dropLast().lastIndex(of: UInt8(ascii: "~")),
-        mark > 1, name[mark - 1] == UInt8(ascii: "."), mark + 1 < name.count - 1,
-        name[(mark + 1)...].dropLast().allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+///
+/// - Parameter name: without the tildes at its end.
+private func numberedBackupOriginal(_ name: ArraySlice<UInt8>) -> [UInt8]? {
+    guard let mark = name.lastIndex(of: tilde), mark > 1, name[mark - 1] == UInt8(ascii: "."),
+        name[(mark + 1)...].allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
     else { return nil }
     return Array(name[..<(mark - 1)])
 }
@@ -51,5 +55,6 @@ package func dayNumber(named name: [UInt8]) -> Int64? { CivilDay(parsing: name).
 // The last is a whole picture, which exiftool removes again when it overwrites the original in place.
 private let workingSuffixes: [[UInt8]] =
     [".part", ".tmp", ".crdownload", "_exiftool_tmp"].map { Array($0.utf8) }
+private let tilde = UInt8(ascii: "~")
 // The last is jhead's.
-private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak", ".orig", ".t"].map { Array($0.utf8) }
+private let backupSuffixes: [[UInt8]] = ["_original", ".bak", ".orig", ".t"].map { Array($0.utf8) }

@@ -63,15 +63,16 @@ package func ownMoment(_ names: [PlacedName]) -> DentryRow? {
 }
 
 /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`: its backups,
-/// of this save or an earlier one, and ordinary hard links. The others become names of the new file. Nil if all stay,
-/// because the saved name is such a hard link itself: the new file is then a photo of its own.
+/// of this save or an earlier one; and, if it is saved in an album, the other hard links of names in albums, as POSIX
+/// says. The others become names of the new file: the photo's moment, its memberships and the name by which it was put
+/// into an album.
 ///
 /// - Parameters:
 ///   - names: of the photo.
 ///   - place: the directory of the saved name.
 package func namesStaying(
     withOldBytesOf names: [PlacedName], whenSavedAs name: [UInt8], in place: UInt64, isDay: Bool
-) -> Set<UInt64>? {
+) -> Set<UInt64> {
     let own = ownMoment(names)?.id
     // Backup names in days that still belong to the photo.
     let former = names.filter { $0.isInDay && $0.row.id != own }.map(\.row)
@@ -79,14 +80,15 @@ package func namesStaying(
         names.map(\.row).filter {
             $0.parent == place && backupOriginal($0.name) == name && !former.contains($0)
         } + former
-    let saved = names.map(\.row).first { $0.parent == place && $0.name == name } ?? backups.first
-    let links = names.filter {
-        !$0.row.isMember && $0.row.id != saved?.id && !isWorkingName($0.row.name) && !backups.contains($0.row)
-            && !$0.isInDay
+    if isDay { return Set(backups.map(\.id)) }
+    let saved = names.map(\.row).first { $0.isOf(place, name) } ?? backups.first
+    let ordinary = names.filter {
+        !$0.row.isMember && !$0.isInDay
+            && ($0.row.id == saved?.id || !isWorkingName($0.row.name) && !backups.contains($0.row))
     }.map(\.row)
-    if !links.isEmpty, !isDay, let saved, !saved.isMember { return nil }
-    // A single such name is not a link to another: it is the name by which the photo was added.
-    return Set((links.count > 1 ? backups + links : backups).map(\.id))
+    // Catalogues of earlier releases do not tell links apart: there the oldest name counts.
+    let first = ordinary.filter { !$0.isLink }.min { $0.id < $1.id }
+    return Set((backups + ordinary.filter { $0.id != saved?.id && $0.id != first?.id }).map(\.id))
 }
 
 /// The removal of a photo's name, and the rename of a file onto that name, or a new file of that name.

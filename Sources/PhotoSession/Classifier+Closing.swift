@@ -20,12 +20,10 @@ extension Classifier {
     ) throws(FileError) {
         for _ in 0..<Self.classificationsMax {
             // `cat new >photo`: the shell closes a copy of the descriptor between truncating and writing. Only the
-            // close of the last copy tells whether the file stays empty, and so is no longer a photo.
+            // close of the last copy tells whether the file stays empty.
             var isDeferred = false
             if !isReleased, file.view.withLock({ file.size == 0 }) {
-                isDeferred = try session.locked { tree throws(FileError) in
-                    file.inode.isPhoto || tree.isRejoined(file.inode)
-                }
+                isDeferred = try session.locked { _ throws(FileError) in file.inode.isPhoto }
             }
             let isLast = !file.hasWriters
             guard isLast, file.needsClassification, !isDeferred else {

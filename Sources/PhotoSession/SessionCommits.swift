@@ -71,7 +71,16 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
     }
 
     package func makeRoom(bytes: UInt64) -> Bool {
-        versions.destroyOldest(bytes: bytes) || trash.destroyOldest(bytes: bytes)
+        if destroyWithheld() { return true }
+        return versions.destroyOldest(bytes: bytes) || trash.destroyOldest(bytes: bytes)
+    }
+
+    /// Destroys photos that were only withheld; false if there are none.
+    private func destroyWithheld() -> Bool {
+        guard (try? session.locked({ tree throws(FileError) in tree.hasWithheldPhotos })) == true else {
+            return false
+        }
+        return (try? session.changing { tree throws(FileError) in tree.destroyWithheld() }) ?? false
     }
 
     package func expire(until time: Int64) -> Bool {

@@ -79,7 +79,7 @@ extension TreeSession {
     /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
     package func forget(_ ino: UInt64) {
         let orphan = try? locked { tree throws(FileError) -> Inode? in
-            guard tree.orphans.contains(ino) else { return nil }
+            guard tree.orphans.contains(ino), !tree.noteForgotten(ino) else { return nil }
             let inode = try tree.inode(ino)
             inode.isForgotten = true
             return inode.openCount == 0 ? inode : nil

@@ -36,7 +36,8 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     private var storedChangeCount: Int64 = 0
     /// Called after photos were added. Set once, at the start.
     package var noteNewPhotos: @Sendable () -> Void = {}
-    /// Called after each change while companions wait to be moved. Set once, at the start.
+    /// Called after each change while companions wait to be moved, or removed photos to be saved anew. Set once, at the
+    /// start.
     package var noteCompanionMoves: @Sendable () -> Void = {}
 
     /// Opens the tree of a space and its catalogue. Creates `moments` and `albums` in an empty one.
@@ -127,10 +128,10 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         var hasNewPhoto = false
         var inodesToDestroy: [UInt64] = []
         var isChanged = false
-        var hasCompanionMoves = false
+        var isWaiting = false
         defer {
             committer.noteChange(if: isChanged)
-            if hasCompanionMoves { noteCompanionMoves() }
+            if isWaiting { noteCompanionMoves() }
             if !notices.isEmpty { send(notices) }
             if hasNewPhoto { noteNewPhotos() }
             for ino in inodesToDestroy { forget(ino) }
@@ -145,7 +146,8 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
                 noteUnstagedPages(tables)
                 notices = tree.kernelNames.takeNotices()
                 swap(&hasNewPhoto, &tree.hasNewPhoto)
-                hasCompanionMoves = !tree.companionMoves.isEmpty
+                if tree.hasWithheldPhotos { tree.destroyOverdueWithheld() }
+                isWaiting = !tree.companionMoves.isEmpty || tree.hasWithheldPhotos
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
                 swap(&inodesToDestroy, &tree.inodesToDestroy)
             }
@@ -199,9 +201,13 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         }
     }
 
-    /// Applies pending companion moves. Call before a directory is listed.
+    /// Applies pending companion moves, and destroys removed photos that no program has saved anew. Call before a
+    /// directory is listed.
     package func applyCompanionMoves() throws(FileError) {
-        let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
+        let (isWaiting, isWithholding) = try locked { tree throws(FileError) in
+            (!tree.companionMoves.isEmpty, tree.hasWithheldPhotos)
+        }
+        if isWithholding, !isReadOnly { try changing { _ throws(FileError) in } }
         guard isWaiting, !isReadOnly else { return }
         // Photos that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.
         let removed = try locked { tree throws(FileError) in

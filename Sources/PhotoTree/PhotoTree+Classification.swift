@@ -22,10 +22,9 @@ extension PhotoTree {
         }
         let facts = ClassificationFacts(
             isPhoto: inode.isPhoto, isCopy: inode.isCopy, isNamed: inode.row.nlink > 0,
-            hasPhotoName: place != nil)
+            hasPhotoName: place != nil, isEmpty: inode.row.size == 0)
         switch classificationEffect(of: facts, as: classification) {
-        case .nothing:
-            if case .plain = classification { try leaveMoments(inode, now: now) }
+        case .nothing: return
         case .demote: try demote(inode, space, now: now)
         case .promote:
             guard let probe, let place else { return }
@@ -47,9 +46,8 @@ extension PhotoTree {
         now: Timestamp
     ) throws(FileError) {
         var row = PhotoRow(inode.row, probe, named: place.name, now: now)
-        if let backup = try backup(of: place.name, in: directory, except: inode),
+        if let backup = try backup(of: place.name, in: directory, except: inode) {
             let staying = try staying(of: backup, savedAs: place.name, in: directory)
-        {
             try replacePhoto(
                 from: backup, to: inode, row, except: staying, in: directory, named: place.name,
                 seen: probe, space, now: now)
@@ -142,7 +140,8 @@ extension PhotoTree {
     /// Notes that the time of modification of a file was set. Returns whether that dates it: it is a photo without any
     /// other date. A day that was kept when the photo was saved is given up.
     package func followTime(_ inode: Inode) throws(FileError) -> Bool {
-        guard inode.isPhoto else { return false }
+        // The time of an emptied photo is that of no picture.
+        guard inode.isPhoto, inode.row.size > 0 || inode.state != nil else { return false }
         var row = try photo(inode)
         guard row.isDatedByMtime, !row.isPinned else { return false }
         let kept = row.source

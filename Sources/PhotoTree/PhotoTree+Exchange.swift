@@ -19,10 +19,13 @@ extension PhotoTree {
         if first.isDirectory, try isInside(to, first) { throw .invalid }
         if second.isDirectory, try isInside(from, second) { throw .invalid }
         let isMember = try find(to, request.newName)?.isMember ?? false
+        let isFirstLink = try names(of: first).contains { $0.id == request.sourceID && $0.isLink }
+        let isSecondLink = try names(of: second).contains { $0.id == target.id && $0.isLink }
         try removeEntry(from, request.sourceID, first, now: now)
         try removeEntry(to, target.id, second, now: now)
-        try addEntry(from, request.name, second, isMember: isMember, now: now)
-        try addEntry(to, request.newName, first, isMember: request.isMember, now: now)
+        try addEntry(from, request.name, second, isMember: isMember, isLink: isSecondLink, now: now)
+        try addEntry(
+            to, request.newName, first, isMember: request.isMember, isLink: isFirstLink, now: now)
         for inode in [first, second] {
             inode.row.changed = now
             touch(inode)

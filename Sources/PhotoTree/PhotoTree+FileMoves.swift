@@ -128,7 +128,7 @@ extension PhotoTree {
     }
 
     /// Keeps the bytes of a photo that lives on elsewhere, as the original of a new file that a program saves in place
-    /// of one of its copies or plain hard links: it is the first edit of what had this name.
+    /// of one of its copies: it is the first edit of what had this name.
     private func keepReplaced(_ old: Inode, _ request: RenameRequest) throws(FileError) {
         let source = request.source
         guard let photo = try photo(representedBy: old),
@@ -143,9 +143,10 @@ extension PhotoTree {
     /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does
     /// not.
     private func save(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
-        guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request),
-            let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
-        else { return false }
+        guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request) else {
+            return false
+        }
+        let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.countLinks(by: -1)
         let wasCopy = request.source.isCopy
@@ -192,8 +193,11 @@ extension PhotoTree {
     private func move(_ request: RenameRequest, isMember: Bool) throws(FileError) {
         // The companion was about to follow its photo: the user moved it elsewhere.
         if request.from.isDay { companionMoves[request.source.ino] = nil }
+        let isLink = try names(of: request.source).contains { $0.id == request.sourceID && $0.isLink }
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
-        try addEntry(request.to, request.newName, request.source, isMember: isMember, now: request.now)
+        try addEntry(
+            request.to, request.newName, request.source, isMember: isMember,
+            isLink: isLink && !isMember && request.to.area == .album, now: request.now)
         request.source.row.changed = request.now
         touch(request.source)
     }
@@ -215,9 +219,9 @@ extension PhotoTree {
     private func replaceBackup(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
         let source = request.source
         guard try isClassifiable(request.newName, in: request.to),
-            let backup = try backup(of: request.newName, in: request.to, except: source),
-            let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
+            let backup = try backup(of: request.newName, in: request.to, except: source)
         else { return false }
+        let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
         try replacePhoto(
             from: backup, to: source, try photo(source), except: staying, in: request.to,
             named: request.newName, space, now: request.now)

@@ -77,7 +77,7 @@ extension PhotoTree {
     ) throws(FileError) {
         guard name.count <= nameBytesMax else { return }
         try withdraw(row, in: directory, inode, now: now)
-        try addEntry(directory, name, inode, isMember: row.isMember, now: now)
+        try addEntry(directory, name, inode, isMember: row.isMember, isLink: row.isLink, now: now)
         kernelNames.noteChange(of: inode.ino)
     }
 }

@@ -1,18 +1,22 @@
-import CatalogueRows
+package import CatalogueRows
 package import FileRequests
 package import FileTree
 import KernelNames
 import LinuxIO
 import PhotoRules
 import VaultCatalogue
+package import VaultStore
 
 /// A name of a photo that unlink(2) has just removed. The program may be saving a new file there; see
 /// `isSavedByRemoval`.
 struct RemovedName {
     /// The photo's inode.
     var photo: UInt64
-    /// Whether the name was a membership in an album.
+    /// Whether the name was a membership in an album, or a hard link of another name in albums.
     var isMember: Bool
+    var isLink: Bool
+    /// All names that the photo and its copies had, if it is not kept in the trash: it is withheld from destruction.
+    var lost: [DentryRow]
     /// The id of the next name that any file got.
     var nextName: UInt64
     var remover: Int32
@@ -27,20 +31,38 @@ struct RemovedPlace: Hashable {
 }
 
 /// Programs that save a new file by unlink(2) of the old one and rename(2) onto its name, as digiKam does, or open(2)
-/// of a new file of that name. The removal is undone first, so that the rename or the writing changes the photo.
+/// of a new file of that name. The removal is undone first, so that the new file takes the place of the photo.
 extension PhotoTree {
+    /// The names that a photo and its copies are about to lose for good with the photo's name in a day.
+    package func namesLost(withRemoving photo: Inode, from directory: Inode) throws(FileError) -> [DentryRow]
+    {
+        guard trashDays == 0, directory.isDay, photo.isPhoto else { return [] }
+        var lost = try names(of: photo)
+        for copy in try copies(of: photo) { lost += try names(of: copy) }
+        return lost
+    }
+
     /// Notes that a name of a photo was removed.
     ///
-    /// - Parameter isMember: whether it was a membership in an album.
+    /// - Parameters:
+    ///   - removed: the name.
+    ///   - lost: see `namesLost`.
     package func noteRemoved(
-        _ name: [UInt8], of photo: Inode, isMember: Bool, from directory: Inode, _ caller: Caller
+        _ removed: DentryRow, of photo: Inode, lost: [DentryRow], from directory: Inode, _ caller: Caller
     ) {
-        guard photo.isPhoto, photo.row.nlink > 0, directory.isDay == photo.isTrashed else { return }
+        guard photo.isPhoto else { return }
+        let place = RemovedPlace(directory: directory.ino, name: removed.name)
+        let isLost = photo.row.nlink == 0
+        if isLost ? lost.isEmpty || caller.pid <= 0 : directory.isDay != photo.isTrashed { return }
+        let time = clocks.monotonic()
         removedNames.insert(
             RemovedName(
-                photo: photo.ino, isMember: isMember, nextName: counters.dentry, remover: caller.pid,
-                time: clocks.monotonic()),
-            for: RemovedPlace(directory: directory.ino, name: name))
+                photo: photo.ino, isMember: removed.isMember, isLink: removed.isLink,
+                lost: isLost ? lost : [], nextName: counters.dentry, remover: caller.pid, time: time),
+            for: place)
+        if isLost {
+            withhold(Set(lost.map(\.ino)), removedFrom: place, by: caller.pid, at: time)
+        }
     }
 
     /// The photo whose name was removed so that this file can be renamed onto it; nil if there is none.
@@ -65,9 +87,9 @@ extension PhotoTree {
 
     /// The photo whose name was removed from that directory, unless it is gone or was moved since.
     private func photo(of removal: RemovedName, in directory: Inode) throws(FileError) -> Inode? {
-        guard let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
-            photo.isTrashed == directory.isDay
-        else { return nil }
+        guard let photo = try existing(removal.photo), photo.isPhoto else { return nil }
+        guard removal.lost.isEmpty else { return isWithheld(photo.ino) ? photo : nil }
+        guard photo.row.nlink > 0, photo.isTrashed == directory.isDay else { return nil }
         guard photo.isTrashed else { return photo }
         // Its name in the trash is the one that the removal gave it.
         return try names(of: photo).last.map { $0.id < removal.nextName } == true ? photo : nil
@@ -80,12 +102,13 @@ extension PhotoTree {
         request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
     }
 
-    /// The photo whose name a program removed in order to make the file anew, as mv(1) from another disk, tar(1) and
-    /// git do; nil if there is none. Its removal is undone: the caller empties it, and the program writes into it.
+    /// Makes a new file in place of the photo whose name a program removed in order to make the file anew, as mv(1)
+    /// from another disk, tar(1), unzip and git do; nil if there is none. Other hard links, and programs that have the
+    /// old file open, keep its bytes.
     ///
     /// - Parameter mode: of the new file.
     package func recreate(
-        _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller
+        _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ space: Space
     ) throws(FileError) -> (directory: Inode, inode: Inode)? {
         guard !removedNames.isEmpty,
             let removal = removedNames[RemovedPlace(directory: parent, name: name)],
@@ -94,22 +117,29 @@ extension PhotoTree {
         let directory = try self.directory(parent)
         guard directory.row.nlink > 0, try !has(directory, name),
             let photo = try photo(of: removal, in: directory),
-            // Some programs read the old file while they write the new one.
-            !photo.hasHandles, caller.uid == 0 || caller.uid == photo.row.uid
+            caller.uid == 0 || caller.uid == photo.row.uid
         else { return nil }
         let now = Timestamp.now()
         try undo(removal, of: photo, name, in: directory, now: now)
-        photo.row.mode = mode
-        photo.row.changed = now
-        touch(photo)
-        return (directory, photo)
+        let new = makeInode(mode: mode, in: directory, caller, now: now)
+        var row = try self.photo(photo)
+        (row.ino, row.former) = (new.ino, nil)
+        try replacePhoto(
+            from: photo, to: new, row, except: try staying(of: photo, savedAs: name, in: directory),
+            in: directory, named: name, space, now: now)
+        return (directory, new)
     }
 
     private func undo(
         _ removal: RemovedName, of photo: Inode, _ name: [UInt8], in directory: Inode, now: Timestamp
     ) throws(FileError) {
+        if !removal.lost.isEmpty {
+            let place = RemovedPlace(directory: directory.ino, name: name)
+            return try restoreWithheld(photo, removal.lost, removedFrom: place, now: now)
+        }
         guard photo.isTrashed else {
-            try addEntry(directory, name, photo, isMember: removal.isMember, now: now)
+            try addEntry(
+                directory, name, photo, isMember: removal.isMember, isLink: removal.isLink, now: now)
             addLink(to: photo, now: now)
             return kernelNames.noteChange(of: photo.ino)
         }

@@ -11,7 +11,7 @@ import VaultStore
 extension PhotoTree {
     /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`; see
     /// `namesStaying`.
-    func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
+    func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64> {
         namesStaying(
             withOldBytesOf: try placedNames(of: old), whenSavedAs: name, in: place.ino, isDay: place.isDay)
     }
@@ -36,12 +36,14 @@ extension PhotoTree {
             isSame || seen?.names(old.row) ?? false
         try handOverVersions(of: old, to: new, isSame: isSame, now: now)
         var link: [UInt8]?
-        var isMembership = false
+        var backup: DentryRow?
+        let hasSaved = try names(of: old).contains { $0.isOf(place.ino, name) }
         for entry in try names(of: old) {
             if staying.contains(entry.id) {
                 let isBackup = entry.parent == place.ino && backupOriginal(entry.name) == name
-                if isBackup && entry.isMember { isMembership = true }
-                if !isBackup, try !inode(entry.parent).isDay { link = entry.name }
+                // A backup that was made by linking: the saved name is another.
+                if isBackup, !hasSaved { backup = entry }
+                if !isBackup, try !inode(entry.parent).isDay { link = link ?? entry.name }
                 continue
             }
             let directory = try inode(entry.parent)
@@ -53,7 +55,7 @@ extension PhotoTree {
             noteLost(entry, in: directory)
             new.dentries.hasNewNames = true
         }
-        if isMembership { try makeMembership(place, name, of: new, now: now) }
+        if let backup { try mark(place, name, of: new, like: backup, now: now) }
         // Until the kernel is notified that the names belong to another file, it opens this inode by them.
         old.dentries.mayBeStale = true
         kernelNames.noteChange(of: new.ino)
@@ -66,6 +68,8 @@ extension PhotoTree {
             if !areHandedOver { try promoteCopy(of: old, now: now) }
             try deletePhoto(old, space)
         }
+        if old.ino == restoredPhoto && old.row.nlink == 0 { inodesToDestroy.append(old.ino) }
+        restoredPhoto = 0
         var row = row
         row.inherit(from: previous, now: now.seconds)
         row = try datedByStill(row)
@@ -78,13 +82,16 @@ extension PhotoTree {
         try moveMoment(new, to: row.day, now: now)
     }
 
-    /// Makes the name of a new file the membership that its backup was.
-    private func makeMembership(_ directory: Inode, _ name: [UInt8], of inode: Inode, now: Timestamp)
-        throws(FileError)
-    {
-        guard let own = try find(directory, name), own.inode.ino == inode.ino, !own.isMember else { return }
+    /// Makes the name of a new file the membership, or hard link, that its backup was.
+    private func mark(
+        _ directory: Inode, _ name: [UInt8], of inode: Inode, like backup: DentryRow, now: Timestamp
+    ) throws(FileError) {
+        guard !directory.isDay, let own = try names(of: inode).first(where: { $0.isOf(directory.ino, name) }),
+            own.member != backup.member
+        else { return }
         try removeEntry(directory, own.id, inode, now: now)
-        try addEntry(directory, name, inode, isMember: true, now: now)
+        try addEntry(
+            directory, name, inode, isMember: backup.isMember, isLink: backup.isLink, now: now)
     }
 
     /// The photo in this directory that an editor renamed from `name` to a backup name, so that a new file could take
@@ -96,12 +103,10 @@ extension PhotoTree {
         let first = try sql(tables.dentries(in: directory.ino, beginning: name, limit: 2))
         if first.allSatisfy({ $0.name == name }) { return nil }
         var candidates: [UInt64] = []
-        for candidate in plainBackupNames(name) {
-            if let row = try sql(tables.dentry(directory.ino, candidate)) { candidates.append(row.ino) }
+        for beginning in backupBeginnings(name) {
+            let rows = try sql(tables.dentries(in: directory.ino, beginning: beginning, limit: .max))
+            candidates += rows.filter { backupOriginal($0.name) == name }.map(\.ino)
         }
-        let beginning = name + [UInt8(ascii: ".")]
-        let dotted = try sql(tables.dentries(in: directory.ino, beginning: beginning, limit: .max))
-        candidates += dotted.filter { backupOriginal($0.name) == name }.map(\.ino)
         for ino in candidates where ino != inode.ino {
             let found = try self.inode(ino)
             // Older backups are plain files.

@@ -88,7 +88,7 @@ extension PhotoTree {
         // It may have been restored to this very place.
         if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
         let name = try freeName(album, row.name)
-        try addEntry(album, name, inode, isMember: row.isMember, now: now)
+        try addEntry(album, name, inode, isMember: row.isMember, isLink: row.isLink, now: now)
         addLink(to: inode, now: now)
         kernelNames.noteChange(of: album.ino)
         kernelNames.noteChange(of: inode.ino)

@@ -22,8 +22,10 @@ package final class PhotoTree: Tree {
     var removedNames: RecentTable<RemovedPlace, RemovedName>
     /// Photos that became plain files just now, by inode.
     var formerPhotos: RecentTable<UInt64, FormerPhoto>
-    /// The inodes of those that were emptied, by their names in moments that are not in use again.
-    var emptiedPhotos: RecentTable<RemovedPlace, UInt64>
+    /// Photos that were removed for good just now, in the order of removal.
+    var withheldPhotos: [WithheldPhoto] = []
+    /// The inode of a photo that this request gave its names back, and that the kernel has forgotten; else 0.
+    var restoredPhoto: UInt64 = 0
     /// When the newest versions were taken, by the photos' inodes.
     var lastKept: RecentTable<UInt64, Int64>
     /// The thread whose request is served; -1 if none.
@@ -41,7 +43,6 @@ package final class PhotoTree: Tree {
         (self.trashDays, self.versions, self.clocks) = (trashDays, versions, clocks)
         removedNames = RecentTable(countMax: options.limits.removedNames)
         formerPhotos = RecentTable(countMax: options.limits.formerPhotos)
-        emptiedPhotos = RecentTable(countMax: options.limits.formerPhotos)
         lastKept = RecentTable(countMax: options.limits.formerPhotos)
         try super.init(tables, options)
     }
@@ -53,7 +54,7 @@ package final class PhotoTree: Tree {
     package override func didAdd(_ name: [UInt8], to directory: UInt64) {
         let place = RemovedPlace(directory: directory, name: name)
         if !removedNames.isEmpty { removedNames.remove(place) }
-        if !emptiedPhotos.isEmpty { emptiedPhotos.remove(place) }
+        if !withheldPhotos.isEmpty { destroyWithheld { $0.place == place } }
     }
 
     package override func willStoreMarks() throws(CatalogueError) { try settleViewNames() }

@@ -193,6 +193,7 @@ extension PhotoTree {
     func picture(
         of photo: Inode, _ types: Set<MediaType>
     ) throws(FileError) -> (mayExist: Bool, kept: ThumbnailRow?) {
+        guard photo.row.size > 0 else { return (false, nil) }
         let rows = try sql(tables.thumbnails(of: photo.ino))
         let current = rows.filter { $0.revision == photo.row.revision }
         if current.contains(where: { $0.length < 0 }), try still(of: photo) == nil { return (false, nil) }

@@ -25,7 +25,9 @@ struct StoredPhoto: PictureSource {
         try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             // A partly written file has no valid picture.
-            guard inode.isPhoto, inode.state?.isBeingEdited != true else { throw .noEntry }
+            guard inode.isPhoto, inode.row.size > 0, inode.state?.isBeingEdited != true else {
+                throw .noEntry
+            }
             let row = try tree.photo(inode)
             guard let type = row.mediaType else { throw .noEntry }
             let rows = try sql(tree.tables.thumbnails(of: ino)).filter { $0.revision == inode.row.revision }

@@ -7,7 +7,7 @@ import VaultFormat
 ///   directory `size` counts its entries, `parent` is its parent directory and `day` its date as YYYYMMDD if it is a
 ///   day of moments, else 0.
 /// - `dentry`: names in directories. `id` is the readdir cookie. `member` is 1 if the name puts a photo of moments into
-///   an album, 0 for an ordinary name.
+///   an album, 2 if it is a hard link of a photo's name in an album, 0 for an ordinary name.
 /// - `extent`: runs of sealed chunks (`ExtentRun`). Its index by sector, like that of `identity`, tells before a write
 ///   whether the sectors are in use. Older catalogues get these indexes when they are opened for writing. Rows of a
 ///   snapshot (`SnapshotID`) name sectors that its source and its other snapshots may name too.

@@ -52,7 +52,11 @@ extension Tables {
     ) throws(CatalogueError) -> (id: UInt64, ino: UInt64, isMember: Bool)? {
         dentries.find.bind(1, parent)
         dentries.find.bind(2, name)
-        return try dentries.find.one { ($0.count(0), $0.count(1), $0.integer(2) != 0) }
+        return try dentries.find.one { row in
+            let found = DentryRow(
+                parent: parent, id: row.count(0), name: name, ino: row.count(1), member: row.integer(2))
+            return (found.id, found.ino, found.isMember)
+        }
     }
 
     /// Adds an entry; there must be none of that name.
@@ -61,7 +65,7 @@ extension Tables {
         dentries.insert.bind(2, row.id)
         dentries.insert.bind(3, row.name)
         dentries.insert.bind(4, row.ino)
-        dentries.insert.bind(5, row.isMember ? 1 : 0 as Int64)
+        dentries.insert.bind(5, row.member)
         try dentries.insert.run()
     }
 
@@ -90,8 +94,7 @@ extension Tables {
         dentries.ofInode.bind(1, ino)
         return try dentries.ofInode.all {
             DentryRow(
-                parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: ino,
-                isMember: $0.integer(3) != 0)
+                parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: ino, member: $0.integer(3))
         }
     }
 

@@ -177,7 +177,7 @@ extension Tables {
         trash.addName.bind(3, row.parent)
         trash.addName.bind(4, row.name)
         trash.addName.bind(5, row.ino)
-        trash.addName.bind(6, row.isMember ? 1 : 0 as Int64)
+        trash.addName.bind(6, row.member)
         try trash.addName.run()
     }
 
@@ -187,7 +187,7 @@ extension Tables {
         return try trash.names.all {
             DentryRow(
                 parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: $0.count(3),
-                isMember: $0.integer(4) != 0)
+                member: $0.integer(4))
         }
     }
 

@@ -355,12 +355,14 @@ extension LibraryUser {
         return try ino(path)
     }
 
-    /// Makes a file that must not be there, as one thread of a program.
+    /// Makes a file that is not there, as one thread of a program.
     @discardableResult
-    func makeAnew(_ path: String, _ bytes: [UInt8], by caller: Caller) throws -> UInt64 {
+    func makeAnew(
+        _ path: String, _ bytes: [UInt8], by caller: Caller, _ flag: Int32 = O_EXCL
+    ) throws -> UInt64 {
         let (parent, name) = try place(path)
         let (entry, handle) = try library.create(
-            parent, name, mode: 0o640, flags: O_RDWR | O_CREAT | O_EXCL, caller)
+            parent, name, mode: 0o640, flags: O_RDWR | O_CREAT | flag, caller)
         try write(handle, bytes)
         try close(handle)
         return entry.attributes.ino

@@ -9,10 +9,13 @@ import Testing
     private static let day: UInt64 = 30
 
     private func name(
-        _ id: UInt64, _ text: String, in parent: UInt64 = album, isInDay: Bool = false, isMember: Bool = false
+        _ id: UInt64, _ text: String, in parent: UInt64 = album, isInDay: Bool = false,
+        isMember: Bool = false,
+        isLink: Bool = false
     ) -> PlacedName {
         PlacedName(
-            DentryRow(parent: parent, id: id, name: Array(text.utf8), ino: 100, isMember: isMember),
+            DentryRow(
+                parent: parent, id: id, name: Array(text.utf8), ino: 100, isMember: isMember, isLink: isLink),
             isInDay: isInDay)
     }
 
@@ -22,7 +25,7 @@ import Testing
 
     private func kept(
         _ names: [PlacedName], savedAs text: String, in place: UInt64 = album, isDay: Bool = false
-    ) -> Set<UInt64>? {
+    ) -> Set<UInt64> {
         namesStaying(withOldBytesOf: names, whenSavedAs: Array(text.utf8), in: place, isDay: isDay)
     }
 
@@ -93,19 +96,48 @@ import Testing
         #expect(kept(names, savedAs: "a.jpg", in: Self.day, isDay: true) == [2])
     }
 
-    @Test func `two hard links and more stay together, a single one is where the photo came in`() {
-        let member = name(3, "c.jpg", in: 21, isMember: true)
-        #expect(
-            kept([name(1, "b.jpg"), moment(2, "a.jpg")], savedAs: "a.jpg", in: Self.day, isDay: true) == [])
-        let links = [name(1, "b.jpg"), name(4, "c.jpg"), moment(2, "a.jpg"), member]
-        #expect(kept(links, savedAs: "a.jpg", in: Self.day, isDay: true) == [1, 4])
+    @Test func `saved in moments, every album follows`() {
+        let names = [
+            name(1, "b.jpg"), name(4, "c.jpg", isLink: true), moment(2, "a.jpg"),
+            name(3, "c.jpg", in: 21, isMember: true),
+        ]
+        #expect(kept(names, savedAs: "a.jpg", in: Self.day, isDay: true) == [])
     }
 
-    @Test func `saved by one of its hard links, the photo keeps all names`() {
-        #expect(kept([name(1, "a.jpg"), name(4, "b.jpg"), moment(2, "a.jpg")], savedAs: "a.jpg") == nil)
-        // By a membership, it does not.
-        let names = [name(1, "a.jpg", isMember: true), name(4, "b.jpg"), moment(2, "a.jpg")]
-        #expect(kept(names, savedAs: "a.jpg") == [])
+    /// In every order of their numbers: a rename gives a name another.
+    @Test func `saved in an album, its other hard links stay, and the name where it was put in follows`() {
+        for ids in [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [3, 5, 1, 4, 2]] as [[UInt64]] {
+            let names = [
+                name(ids[0], "own.jpg"), moment(ids[1], "own.jpg"), name(ids[2], "one.jpg", isLink: true),
+                name(ids[3], "two.jpg", isLink: true), name(ids[4], "member.jpg", isMember: true),
+            ].sorted { $0.row.id < $1.row.id }
+            #expect(kept(names, savedAs: "own.jpg") == [ids[2], ids[3]])
+            #expect(kept(names, savedAs: "member.jpg") == [ids[2], ids[3]])
+            #expect(kept(names, savedAs: "one.jpg") == [ids[3]])
+            // By way of a backup.
+            let backed = names.map { $0.row.id == ids[2] ? name(9, "one.jpg~", isLink: true) : $0 }
+            #expect(kept(backed, savedAs: "one.jpg") == [9, ids[3]])
+        }
+        // A photo that was put into moments, and a link of its membership.
+        let names = [moment(1, "a.jpg"), name(2, "a.jpg", isMember: true), name(3, "b.jpg", isLink: true)]
+        #expect(kept(names, savedAs: "a.jpg") == [3])
+    }
+
+    @Test func `of links made by earlier releases the oldest counts as the name where it was put in`() {
+        let names = [
+            name(1, "a.jpg"), moment(2, "a.jpg"), name(3, "b.jpg"), name(4, "c.jpg", isMember: true),
+        ]
+        #expect(kept(names, savedAs: "c.jpg") == [3])
+        #expect(kept(names, savedAs: "b.jpg") == [])
+    }
+
+    @Test(arguments: [
+        ("a.jpg~", "a.jpg"), ("a.jpg~~", "a.jpg"), ("a.jpg~~~~~~", "a.jpg"), ("a.jpg.~1~", "a.jpg"),
+        ("a.jpg.~12~~", "a.jpg"), ("a.jpg.~x~", "a.jpg.~x"), (".~1~", ".~1"), ("~~", nil), ("~", nil),
+        ("a.jpg_original", "a.jpg"), ("a.bak", "a"), ("a.jpg", nil),
+    ])
+    func `backups are known by their names`(name: String, original: String?) {
+        #expect(backupOriginal(Array(name.utf8)) == original.map { Array($0.utf8) })
     }
 
     @Test func `working files are no links`() {

@@ -39,6 +39,7 @@ package struct RecordedName: Equatable {
     package var parent: UInt64
     package var name: [UInt8]
     package var isMember: Bool
+    package var isLink = false
     /// When it was moved to the trash; nil if it is not there.
     package var since: Int64?
 }
@@ -123,7 +124,7 @@ extension IdentityRecord {
         writer.number(UInt32(names.count))
         for name in names {
             writer.number(name.parent)
-            writer.number(UInt8(name.isMember ? 1 : 0))
+            writer.number(UInt8(name.isMember ? 1 : name.isLink ? 2 : 0))
             writer.number(name.since ?? Int64.min)
             writer.text(name.name)
         }
@@ -131,7 +132,7 @@ extension IdentityRecord {
         for name in keptNames {
             writer.number(name.parent)
             writer.number(name.ino)
-            writer.number(UInt8(name.isMember ? 1 : 0))
+            writer.number(UInt8(name.member))
             writer.text(name.name)
         }
         writer.number(UInt8(runs == nil ? 0 : 1))
@@ -280,14 +281,15 @@ extension IdentityRecord {
             let since = reader.number(Int64.self), let name = reader.text()
         else { return nil }
         return RecordedName(
-            parent: parent, name: name, isMember: member != 0, since: since == Int64.min ? nil : since)
+            parent: parent, name: name, isMember: member != 0 && member != 2, isLink: member == 2,
+            since: since == Int64.min ? nil : since)
     }
 
     private static func keptName(_ reader: inout RecordReader) -> DentryRow? {
         guard let parent = reader.number(UInt64.self), let ino = reader.number(UInt64.self),
             let member = reader.number(UInt8.self), let name = reader.text()
         else { return nil }
-        return DentryRow(parent: parent, id: 0, name: name, ino: ino, isMember: member != 0)
+        return DentryRow(parent: parent, id: 0, name: name, ino: ino, member: Int64(member))
     }
 
     private static func run(_ reader: inout RecordReader) -> ExtentRun? {

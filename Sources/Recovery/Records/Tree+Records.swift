@@ -39,7 +39,7 @@ extension Tables {
             if bytesLeft < 0 { break }
             record.names.append(
                 RecordedName(
-                    parent: name.parent, name: name.name, isMember: name.isMember,
+                    parent: name.parent, name: name.name, isMember: name.isMember, isLink: name.isLink,
                     since: try sql(trashRow(row.ino, name.id))?.since))
         }
         if row.flags.contains(.hasAttributes) {

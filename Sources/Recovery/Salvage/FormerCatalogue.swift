@@ -35,7 +35,9 @@ struct FormerCatalogue {
         var record = IdentityRecord(row: row)
         (record.row.nlink, record.row.parent, record.runs) = (0, 0, nil)
         if row.mode & fileTypeMask == directoryType { record.row.size = 0 }
-        record.names = names.map { RecordedName(parent: $0.parent, name: $0.name, isMember: $0.isMember) }
+        record.names = names.map {
+            RecordedName(parent: $0.parent, name: $0.name, isMember: $0.isMember, isLink: $0.isLink)
+        }
         return record
     }
 

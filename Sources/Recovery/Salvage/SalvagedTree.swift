@@ -273,7 +273,8 @@ struct SalvagedTree {
         }
         let id = tree.counters.dentry
         try tree.addEntry(
-            parent, try tree.freeName(parent, name.name), inode, isMember: name.isMember, now: now)
+            parent, try tree.freeName(parent, name.name), inode, isMember: name.isMember,
+            isLink: name.isLink, now: now)
         tree.addLink(to: inode, now: now)
         guard let since = name.since, try tree.isInTrash(parent) else { return }
         try sql(tree.tables.store(TrashRow(ino: inode.ino, id: id, since: min(since, now.seconds))))

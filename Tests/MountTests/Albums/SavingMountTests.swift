@@ -100,10 +100,57 @@ import Testing
         try place.shell("mv D/moments/2019-03-04/a.jpg D/moments/1999-01-01/own.jpg")
         try place.shell("cat source/new.jpg > D/albums/T/a.jpg")
         #expect(try place.shown() == ["1999-01-01/own.jpg"])
-        // Left empty, it is no photo any more.
-        try place.shell(": > D/albums/T/a.jpg")
-        #expect(try eventually { try place.shown().isEmpty })
+        // Left empty, it stays where it is, also in the next mount.
+        try place.shell(
+            """
+            : > D/albums/T/a.jpg
+            dd if=source/a.jpg of=D/moments/1999-01-01/own.jpg conv=notrunc status=none
+            cmp source/a.jpg D/albums/U/b.jpg
+            : > D/moments/1999-01-01/own.jpg
+            """)
+        try place.unmount()
+        try place.mount()
+        try place.shell("cat source/new.jpg > D/moments/1999-01-01/own.jpg")
+        try place.shell("cmp source/new.jpg D/albums/U/b.jpg")
+        #expect(try place.shown() == ["1999-01-01/own.jpg"])
         #expect(try place.files(place.albums) == ["T/a.jpg", "U/b.jpg"])
+    }
+
+    /// unzip -o removes the file and makes it anew without O_EXCL.
+    @Test(arguments: ["albums/T", "moments/2019-03-04"], ["30", "0"])
+    func `removed and made anew`(directory: String, trash: String) throws {
+        try place.unmount()
+        try place.mount(options: "rw,trash=\(trash)")
+        try place.source(
+            "anew.py",
+            Array(
+                """
+                import os, sys
+                os.unlink(sys.argv[2])
+                new = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+                os.write(new, open(sys.argv[1], "rb").read())
+                """.utf8))
+        try place.shell("python3 source/anew.py source/new.jpg D/\(directory)/a.jpg")
+        try expectFollowed()
+        #expect(try place.bytes(place.albums + "/U/.versions/b.jpg/original") == Photo().bytes)
+        #expect(try place.shell("find D/.Trash-* -type f 2>/dev/null || true").isEmpty)
+    }
+
+    @Test func `hard links of albums by ln and cp -al`() throws {
+        try place.shell("cp -al D/albums/T D/albums/V; ln D/albums/T/a.jpg D/albums/W.jpg")
+        try place.shell("cp source/new.jpg D/albums/T/.a.jpg.XYZ; mv D/albums/T/.a.jpg.XYZ D/albums/T/a.jpg")
+        try expectBytes(["T/a.jpg", "U/b.jpg"], Photo(taken: "2011:12:13 01:02:03", seed: 9).bytes)
+        try expectBytes(["V/a.jpg", "W.jpg"], Photo().bytes)
+        #expect(try place.shown() == ["2011-12-13/a.jpg", "2019-03-04/a.jpg"])
+        // In moments a save is in every album.
+        try place.shell("exiftool -q -overwrite_original -Artist=me D/moments/2019-03-04/a.jpg")
+        try place.shell(
+            "cmp D/moments/2019-03-04/a.jpg D/albums/V/a.jpg; cmp D/albums/V/a.jpg D/albums/W.jpg")
+        #expect(try place.shown() == ["2011-12-13/a.jpg", "2019-03-04/a.jpg"])
+    }
+
+    private func expectBytes(_ names: [String], _ bytes: [UInt8]) throws {
+        for name in names { #expect(try place.bytes(place.albums + "/" + name) == bytes, "\(name)") }
     }
 
     @Test func `unless pinned, its day is read anew`() throws {

@@ -1,13 +1,15 @@
 import Glibc
-import PhotoLibrary
-import PhotoTree
 import Synchronization
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import FileRequests
+@testable import FileTree
 @testable import LibraryFixtures
+@testable import PhotoLibrary
+@testable import PhotoSession
+@testable import PhotoTree
 
 /// Programs that save by unlink(2) of the old file, and rename(2) of the new one onto its name, as digiKam does, or a
 /// new file of that name.
@@ -52,13 +54,17 @@ import VaultFormat
 
     private let mover = Caller(uid: 0, gid: 0, pid: 7)
 
-    /// As mv(1) from another disk, tar(1) and git do.
-    @Test(arguments: ["albums/A/x.jpg", "moments/2024-05-01/x.jpg"])
-    func `a file that the thread which removed it makes anew is the photo`(path: String) throws {
-        let fixture = try withPhoto()
+    /// As mv(1) from another disk, tar(1) and git do, and unzip(1) without O_EXCL.
+    @Test(
+        arguments: ["albums/A/x.jpg", "moments/2024-05-01/x.jpg"],
+        [(O_EXCL, 30), (O_TRUNC, 30), (0, 30), (O_EXCL, 0), (O_TRUNC, 0)])
+    func `a file that the thread which removed it makes anew is the photo`(
+        path: String, kind: (flag: Int32, trashDays: Int)
+    ) throws {
+        let fixture = try withPhoto(trashDays: kind.trashDays)
         let time = try fixture.captured(path)
         try fixture.rm(path, by: mover)
-        let ino = try fixture.makeAnew(path, new, by: mover)
+        let ino = try fixture.makeAnew(path, new, by: mover, kind.flag)
         try expectSaved(fixture, "\(path)")
         #expect(try fixture.stat(path).mode == 0o100640)
         #expect(try fixture.stat(path).ino == ino)
@@ -70,26 +76,89 @@ import VaultFormat
         try expectSaved(fixture, "after a crash")
     }
 
-    @Test func `it is a new photo if another program makes it, or it could be there, or the old one is open`()
+    @Test func `it is a new photo if another program makes it`() throws {
+        let fixture = try withPhoto()
+        let path = "moments/2024-05-01/x.jpg"
+        try fixture.rm(path, by: mover)
+        try fixture.makeAnew(path, new, by: Caller(uid: 0, gid: 0, pid: 8))
+        #expect(try fixture.get(".Trash-0/files/x.jpg") == old)
+        #expect(!fixture.exists("albums/A/x.jpg"))
+    }
+
+    @Test(arguments: [30, 0]) func `a program that has the old file open keeps its bytes`(trashDays: Int)
         throws
     {
-        for number in 0..<3 {
-            let fixture = try withPhoto()
-            let path = "moments/2024-05-01/x.jpg"
-            let handle = number == 2 ? try fixture.open("albums/A/x.jpg", O_RDONLY) : nil
-            try fixture.rm(path, by: mover)
-            if number == 1 {
-                try fixture.put(path, new)
-            } else {
-                try fixture.makeAnew(path, new, by: number == 2 ? mover : Caller(uid: 0, gid: 0, pid: 8))
-            }
-            #expect(try fixture.get(".Trash-0/files/x.jpg") == old)
-            #expect(!fixture.exists("albums/A/x.jpg"))
-            if let handle {
-                #expect(try fixture.read(handle) == old)
-                fixture.library.release(handle)
-            }
+        let fixture = try withPhoto(trashDays: trashDays)
+        let path = "moments/2024-05-01/x.jpg"
+        let handle = try fixture.open("albums/A/x.jpg", O_RDONLY)
+        try fixture.rm(path, by: mover)
+        try fixture.makeAnew(path, new, by: mover)
+        #expect(try fixture.read(handle) == old)
+        try expectSaved(fixture, "while the old file is open")
+        fixture.library.release(handle)
+        try expectSaved(fixture, "afterwards")
+        try fixture.remount()
+        try expectSaved(fixture, "after a remount")
+    }
+
+    @Test func `other hard links keep the old file`() throws {
+        let fixture = try withPhoto()
+        try fixture.mkdir("albums/C")
+        try fixture.ln("albums/A/x.jpg", "albums/C/link.jpg")
+        try fixture.rm("albums/A/x.jpg", by: mover)
+        try fixture.makeAnew("albums/A/x.jpg", new, by: mover)
+        #expect(try fixture.get("albums/C/link.jpg") == old)
+        #expect(try fixture.get("albums/B/other.jpg") == new)
+        #expect(try fixture.get("moments/2024-05-01/x.jpg") == new)
+        #expect(try fixture.moments() == ["2024-05-01/link.jpg", "2024-05-01/x.jpg"])
+    }
+
+    // MARK: Without a trash
+
+    @Test func `without a trash copies come back with the photo, each a photo of its own`() throws {
+        let fixture = try withPhoto(trashDays: 0)
+        try fixture.put("albums/copy.jpg", old)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        try fixture.rm("moments/2024-05-01/x.jpg", by: mover)
+        #expect(!fixture.exists("albums/copy.jpg"))
+        try fixture.makeAnew("moments/2024-05-01/x.jpg", new, by: mover)
+        #expect(try fixture.get("albums/copy.jpg") == old)
+        #expect(try fixture.get("albums/B/other.jpg") == new)
+        #expect(try fixture.moments() == ["2024-05-01/copy.jpg", "2024-05-01/x.jpg"])
+    }
+
+    /// What is not saved anew is destroyed: in time, with the next removal, when room is needed, at the end.
+    @Test(arguments: ["time", "next", "room", "end", "kill"])
+    func `without a trash a removed photo is destroyed soon`(reason: String) throws {
+        let now = Mutex<Int64>(0)
+        var clocks = Clocks()
+        clocks.monotonic = { now.withLock { $0 } }
+        let fixture = try withPhoto(trashDays: 0, clocks: clocks)
+        try fixture.put("albums/y.jpg", jpeg("2024-05-03", more: 3))
+        let ino = try fixture.ino("albums/A/x.jpg")
+        try fixture.rm("moments/2024-05-01/x.jpg", by: mover)
+        func isThere() throws -> Bool {
+            try fixture.library.session.locked { tree throws(FileError) in try tree.existing(ino) != nil }
         }
+        #expect(try isThere())
+        switch reason {
+        case "time":
+            now.withLock { $0 += 3001 }
+            #expect(try fixture.ls("albums") == ["A", "B", "y.jpg"])
+        case "next": try fixture.rm("moments/2024-05-03/y.jpg", by: mover)
+        case "room":
+            let isMade = try fixture.library.session.changing { tree throws(FileError) in
+                tree.destroyWithheld()
+            }
+            #expect(isMade)
+        case "end": try fixture.remount()
+        default:
+            try fixture.library.makeDurable()
+            try fixture.kill()
+            fixture.library.didGoLive()
+        }
+        #expect(try !isThere())
+        #expect(try fixture.moments() == (reason == "next" ? [] : ["2024-05-03/y.jpg"]))
     }
 
     // MARK: Renaming
@@ -201,13 +270,13 @@ import VaultFormat
         #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
     }
 
-    /// Nothing is left of a photo that was destroyed.
-    @Test func `without a trash a removal in moments is one`() throws {
+    @Test func `without a trash it is the photo too`() throws {
         let fixture = try withPhoto(trashDays: 0)
         try fixture.put("moments/2024-05-01/t.jpg", new)
         try fixture.replace("moments/2024-05-01/x.jpg", by: "moments/2024-05-01/t.jpg")
-        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
-        #expect(!fixture.exists("albums/A/x.jpg"))
+        try expectSaved(fixture, "without a trash")
+        try fixture.remount()
+        try expectSaved(fixture, "after a remount")
     }
 
     @Test func `the newest removed names are remembered`() throws {

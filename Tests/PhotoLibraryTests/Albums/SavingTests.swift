@@ -296,16 +296,31 @@ import VaultFormat
         try fixture.put("albums/.t", jpeg("2024-05-01", more: 2))
         try fixture.mv("albums/.t", "albums/x.jpg")
         #expect(try fixture.ino("albums/y.jpg") == old)
-        #expect(try fixture.ino("albums/member.jpg") == old)
-        #expect(try fixture.get("albums/x.jpg") == jpeg("2024-05-01", more: 2))
-        #expect(try fixture.moments() == ["2024-05-01/x (2).jpg", "2024-05-01/x.jpg"])
-        // Saved as a membership: moment and memberships follow, hard links do not.
+        for path in ["albums/x.jpg", "albums/member.jpg", "moments/2024-05-01/x.jpg"] {
+            #expect(try fixture.get(path) == jpeg("2024-05-01", more: 2))
+        }
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg", "2024-05-01/y.jpg"])
+        // Saved as a membership: the name where it was put in follows too, hard links do not.
         try fixture.ln("albums/y.jpg", "albums/z.jpg")
+        try fixture.mv("albums/member.jpg", "albums/gone.jpg")
+        try fixture.rm("albums/gone.jpg")
+        try fixture.ln("moments/2024-05-01/y.jpg", "albums/member.jpg")
         try fixture.put("albums/.t", jpeg("2024-05-01", more: 3))
         try fixture.mv("albums/.t", "albums/member.jpg")
         #expect(try fixture.get("albums/member.jpg") == jpeg("2024-05-01", more: 3))
         #expect(try fixture.get("albums/z.jpg") == jpeg("2024-05-01", more: 1))
         #expect(try fixture.ino("albums/y.jpg") == old)
+        #expect(try fixture.moments().count == 3)
+        // Saved in moments: every album follows.
+        try fixture.put("moments/2024-05-01/.t", jpeg("2024-05-01", more: 4))
+        let moment = try #require(
+            try fixture.ls("moments/2024-05-01").first {
+                try fixture.ino("moments/2024-05-01/" + $0) == fixture.ino("albums/z.jpg")
+            })
+        try fixture.mv("moments/2024-05-01/.t", "moments/2024-05-01/" + moment)
+        for path in ["albums/y.jpg", "albums/z.jpg"] {
+            #expect(try fixture.get(path) == jpeg("2024-05-01", more: 4))
+        }
         #expect(try fixture.moments().count == 3)
         try fixture.remount()
         // A link renamed over the last name of a photo takes its place.
@@ -313,6 +328,55 @@ import VaultFormat
         try fixture.mv("albums/.member.jpg.tmp", "albums/member.jpg")
         #expect(try fixture.ino("albums/member.jpg") == fixture.ino("albums/x.jpg"))
         #expect(try fixture.moments().count == 2)
+    }
+
+    /// One thread makes links of a name in a day and of one in an album, which the kernel does not look up again.
+    @Test(arguments: [true, false]) func `the order in which links are made changes nothing`(
+        isMemberFirst: Bool
+    )
+        throws
+    {
+        let fixture = try Fixture()
+        let old = try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        let program = Caller(uid: 0, gid: 0, pid: 7)
+        for isMember in [isMemberFirst, !isMemberFirst] {
+            if isMember {
+                let day = try fixture.ino("moments/2024-05-01")
+                _ = try fixture.library.lookup(day, "x.jpg", program)
+            }
+            _ = try fixture.library.link(old, 3, isMember ? "member.jpg" : "link.jpg", program)
+        }
+        try fixture.put("albums/.t", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/.t", "albums/x.jpg")
+        #expect(try fixture.get("albums/member.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(try fixture.ino("albums/link.jpg") == old)
+        // The mark survives renames, the trash and a remount.
+        try fixture.mv("albums/x.jpg", "albums/y.jpg")
+        try fixture.ln("albums/y.jpg", "albums/z.jpg")
+        try fixture.mv("albums/z.jpg", "albums/a.jpg")
+        try fixture.remount()
+        try fixture.put("albums/.t", jpeg("2024-05-01", more: 3))
+        try fixture.mv("albums/.t", "albums/member.jpg")
+        #expect(try fixture.get("albums/y.jpg") == jpeg("2024-05-01", more: 3))
+        #expect(try fixture.get("albums/a.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    /// As ImageMagick's mogrify, which appends tildes until no file has the name, and the GNU programs.
+    @Test(arguments: ["x.jpg~~", "x.jpg~~~", "x.jpg.~1~", "x.jpg.~27~"], ["albums", "moments/2024-05-01"])
+    func `every kind of backup is a plain file`(backup: String, directory: String) throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("\(directory)/x.jpg~", Array("older".utf8))
+        try fixture.mkdir("albums/B")
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/B/m.jpg")
+        try fixture.mv("\(directory)/x.jpg", "\(directory)/\(backup)")
+        try fixture.put("\(directory)/x.jpg", jpeg("2024-05-01", more: 2))
+        #expect(try fixture.get("albums/B/m.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(try fixture.get("\(directory)/\(backup)") == jpeg("2024-05-01", more: 1))
+        #expect(try fixture.stat("\(directory)/\(backup)").nlink == 1)
+        #expect(try fixture.stat("albums/x.jpg").nlink == 3)
+        #expect(try fixture.get("albums/.versions/x.jpg/original") == jpeg("2024-05-01", more: 1))
+        #expect(try fixture.library.photoCount() == 1)
     }
 
     /// Between the lookup and the link other requests are served.

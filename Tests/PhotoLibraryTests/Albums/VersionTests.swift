@@ -257,13 +257,13 @@ import VaultFormat
     }
 
     /// A save that failed, or a mistake: the file is no photo any more, or stands for another one.
-    @Test(arguments: ["empty", "text", "copy"], ["albums", "moments/2024-05-01"])
+    @Test(arguments: ["text", "copy"], ["albums", "moments/2024-05-01"])
     func `a file that was a photo goes into the trash with its versions`(left: String, place: String) throws {
         let fixture = try Fixture(trashDays: 30)
         try fixture.mkdir("moments/2024-05-01")
         try fixture.put("albums/other.jpg", two)
         try fixture.put(place + "/x.jpg", one)
-        try fixture.put(place + "/x.jpg", left == "empty" ? [] : left == "text" ? [1, 2, 3] : two)
+        try fixture.put(place + "/x.jpg", left == "text" ? [1, 2, 3] : two)
         #expect(fixture.exists(place + "/x.jpg"))
         try fixture.rm(place + "/x.jpg")
         try fixture.remount()
@@ -282,7 +282,7 @@ import VaultFormat
     @Test func `a file that is renamed over one that was a photo takes its versions over`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
-        try fixture.put("albums/x.jpg", [])
+        try fixture.put("albums/x.jpg", [1, 2, 3])
         try fixture.put("albums/.new", two)
         try fixture.mv("albums/.new", "albums/x.jpg")
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
@@ -292,7 +292,7 @@ import VaultFormat
     @Test func `a link that is renamed over a file that was a photo leaves that to the trash`() throws {
         let fixture = try Fixture(trashDays: 30)
         try fixture.put("albums/x.jpg", one)
-        try fixture.put("albums/x.jpg", [])
+        try fixture.put("albums/x.jpg", [1, 2, 3])
         _ = try fixture.library.makeSymbolicLink(3, "link", target: [120], fixture.caller)
         try fixture.mv("albums/link", "albums/x.jpg")
         #expect(try fixture.ls(".Trash-0/info") == ["x.jpg.trashinfo"])

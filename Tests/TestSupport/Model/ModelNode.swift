@@ -14,6 +14,8 @@ final class ModelNode {
         let id: Int
         /// Whether it was made from `moments`: such links follow the photo when it is saved anew.
         let isMember: Bool
+        /// Whether it was made as a hard link of a photo's name in an album.
+        var isLink = false
 
         func isOf(_ directory: ModelNode, _ name: String) -> Bool {
             self.directory === directory && self.name == name
@@ -38,8 +40,6 @@ final class ModelNode {
         let name: String
         /// The number of the mount in which that was.
         let session: Int
-        /// Whether a program that writes there got the emptied file back.
-        var isRejoined = false
     }
 
     /// A photo that was taken out of moments: its name there, and the names in albums that it and its copies had.
@@ -62,8 +62,6 @@ final class ModelNode {
     var names: [Name] = []
     /// Of a directory.
     var entries: [String: ModelNode] = [:]
-    /// Of a day: photos that were emptied, by their names here, which nothing has taken since.
-    var emptied: [String: ModelNode] = [:]
     /// Of a day in moments: its date.
     var day: String?
     /// Of a day: whether a program asked for it, so that it is listed even when empty.

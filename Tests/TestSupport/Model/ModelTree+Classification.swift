@@ -42,7 +42,9 @@ extension ModelTree {
     func file(_ node: ModelNode) {
         guard node.isFile, !node.names.isEmpty, node.original == nil else { return }
         guard let taken = node.takenDay else {
-            return node.isPhoto ? unfile(node) : leaveMoments(node)
+            // An emptied photo is one still.
+            if node.isPhoto, !node.bytes.isEmpty { unfile(node) }
+            return
         }
         let place = fileableName(of: node)
         if node.isPhoto {
@@ -57,20 +59,9 @@ extension ModelTree {
         if let moment = node.moment, let photo = node.photo {
             node.former = ModelNode.Former(
                 photo: photo, directory: moment.directory, name: moment.name, session: session)
-            if node.bytes.isEmpty { moment.directory.emptied[moment.name] = node }
         }
         if node.names.count > 1, let moment = node.moment { drop(moment, of: node) }
         forgetPhoto(node)
-    }
-
-    /// A file that got its former name in moments back, and became no picture, gives it up again.
-    private func leaveMoments(_ node: ModelNode) {
-        guard let former = node.former, former.session == session, former.isRejoined else { return }
-        node.former?.isRejoined = false
-        guard node.names.count > 1, let moment = node.moment, moment.isOf(former.directory, former.name)
-        else { return }
-        drop(moment, of: node)
-        if node.bytes.isEmpty { former.directory.emptied[former.name] = node }
     }
 
     private func refile(_ node: ModelNode, _ taken: String) {
@@ -87,20 +78,10 @@ extension ModelTree {
         return former
     }
 
-    /// The photo that was emptied under that name, and has names in albums only.
-    func emptiedPhoto(_ name: String, in directory: ModelNode) -> ModelNode? {
-        guard directory.day != nil, let node = directory.emptied[name], !node.isGone, node.isFile,
-            !node.isPhoto,
-            node.original == nil, node.bytes.isEmpty, node.moment == nil
-        else { return nil }
-        return node
-    }
-
     private func fileAnew(_ node: ModelNode, _ taken: String, _ place: ModelNode.Name) {
         var photo = ModelNode.Photo(day: taken)
-        if let backup = backup(of: place.name, in: place.directory, except: node),
+        if let backup = backup(of: place.name, in: place.directory, except: node) {
             let staying = staying(of: backup, savedAs: place.name, in: place.directory)
-        {
             replacePhoto(
                 from: backup, to: node, photo, except: staying, in: place.directory, named: place.name,
                 isLookedAt: true)
@@ -303,8 +284,8 @@ extension ModelTree {
         }
     }
 
-    /// The numbers of those names that stay with a photo's old bytes when `name` is saved anew; nil where all do.
-    func staying(of old: ModelNode, savedAs name: String, in place: ModelNode) -> Set<Int>? {
+    /// The numbers of those names that stay with a photo's old bytes when `name` is saved anew.
+    func staying(of old: ModelNode, savedAs name: String, in place: ModelNode) -> Set<Int> {
         let isBackup = { (row: ModelNode.Name) in
             row.directory === place && modelBackups(of: name).contains(row.name)
         }
@@ -312,13 +293,14 @@ extension ModelTree {
         let backups =
             old.names.filter { row in isBackup(row) && !former.contains { $0.id == row.id } } + former
         let saved = old.names.first { $0.isOf(place, name) } ?? backups.first
-        let links = old.names.filter {
-            !$0.isMember && $0.id != saved?.id && !isModelWorkingName($0.name) && !isBackup($0)
-                && $0.directory.day == nil
+        if place.day != nil { return Set(backups.map(\.id)) }
+        // Where the photo was put in it follows; its other hard links are left as they were.
+        let plain = old.names.filter {
+            !$0.isMember && $0.directory.day == nil
+                && ($0.id == saved?.id || !isModelWorkingName($0.name) && !isBackup($0))
         }
-        if !links.isEmpty, place.day == nil, let saved, !saved.isMember { return nil }
-        // One alone is no link to another: it is the place where the photo was put in.
-        return Set((links.count > 1 ? backups + links : backups).map(\.id))
+        let first = plain.first { !$0.isLink }
+        return Set((backups + plain.filter { $0.id != saved?.id && $0.id != first?.id }).map(\.id))
     }
 
     /// A photo's moment and memberships mean another file from now on.
@@ -331,12 +313,13 @@ extension ModelTree {
         if old.hasVersions { moveVersions(old, to: new) } else { new.originalBytes = nil }
         if !isLookedAt || old.bytes != new.bytes { keepVersion(of: old, for: new) }
         var link: String?
-        var isMembership = false
+        var mark: ModelNode.Name?
+        let hasSaved = old.names.contains { $0.isOf(place, name) }
         for row in old.names {
             if staying.contains(row.id) {
                 let isBackup = row.directory === place && modelBackups(of: name).contains(row.name)
-                if isBackup && row.isMember { isMembership = true }
-                if !isBackup && row.directory.day == nil { link = row.name }
+                if isBackup, !hasSaved { mark = row }
+                if !isBackup && row.directory.day == nil { link = link ?? row.name }
                 continue
             }
             old.names.removeAll { $0.id == row.id }
@@ -344,9 +327,11 @@ extension ModelTree {
             new.names.append(row)
         }
         new.names.sort { $0.id < $1.id }
-        if isMembership, let own = new.names.first(where: { $0.isOf(place, name) }), !own.isMember {
+        if let mark, place.day == nil, let own = new.names.first(where: { $0.isOf(place, name) }),
+            own.isMember != mark.isMember || own.isLink != mark.isLink
+        {
             drop(own, of: new)
-            add(place, name, new, isMember: true)
+            add(place, name, new, isMember: mark.isMember, isLink: mark.isLink)
         }
         if let link {
             addMoment(old, day: previous.day, name: link)

@@ -35,7 +35,8 @@ extension ModelTree {
         if isRestored {
             restoreRemoved(removed.node)
         } else {
-            add(directory, name, removed.node, isMember: removed.name.isMember)
+            add(
+                directory, name, removed.node, isMember: removed.name.isMember, isLink: removed.name.isLink)
         }
         return rename(temporary, path, .plain, isTargetRestored: isRestored)
     }
@@ -112,8 +113,8 @@ extension ModelTree {
             name.directory.entries[name.name] = nil
             node.names.removeAll { $0.id == name.id }
         }
-        add(it.from, it.row.name, second, isMember: row.isMember)
-        add(it.to, it.newName, it.source, isMember: it.row.isMember)
+        add(it.from, it.row.name, second, isMember: row.isMember, isLink: row.isLink)
+        add(it.to, it.newName, it.source, isMember: it.row.isMember, isLink: it.row.isLink)
         for node in [it.source, second] where !node.isDirectory { classifyIfNeeded(node) }
         if it.from.day != nil { for node in [it.source, second] { node.photo?.isNamed = true } }
         for directory in wereWorking where !isInWorkingDirectory(directory) { classifyBelow(directory) }
@@ -181,7 +182,7 @@ extension ModelTree {
         it.from.entries[it.row.name] = nil
         it.source.names.removeAll { $0.id == it.row.id }
         let isMember = it.row.isMember && it.to.day == nil
-        add(it.to, it.newName, it.source, isMember: isMember)
+        add(it.to, it.newName, it.source, isMember: isMember, isLink: it.row.isLink)
     }
 
     /// Classifies a file that is no photo yet, if its new name is no working one.
@@ -210,9 +211,9 @@ extension ModelTree {
         move(it)
         guard let photo = it.source.photo else { return fileMoved(it) }
         if isNew, isFileable(it.newName, in: it.to),
-            let backup = backup(of: it.newName, in: it.to, except: it.source),
-            let staying = staying(of: backup, savedAs: it.newName, in: it.to)
+            let backup = backup(of: it.newName, in: it.to, except: it.source)
         {
+            let staying = staying(of: backup, savedAs: it.newName, in: it.to)
             replacePhoto(from: backup, to: it.source, photo, except: staying, in: it.to, named: it.newName)
         } else if it.source.trashed == nil, !it.isFromTrash, !it.isIntoTrash {
             noteBackup(it)
@@ -254,9 +255,9 @@ extension ModelTree {
             return 0
         }
         if isNew, isFileable(it.newName, in: it.to),
-            let backup = backup(of: it.newName, in: it.to, except: it.source),
-            let staying = staying(of: backup, savedAs: it.newName, in: it.to)
+            let backup = backup(of: it.newName, in: it.to, except: it.source)
         {
+            let staying = staying(of: backup, savedAs: it.newName, in: it.to)
             replacePhoto(from: backup, to: it.source, photo, except: staying, in: it.to, named: it.newName)
             return 0
         }
@@ -322,9 +323,8 @@ extension ModelTree {
 
     /// A new file renamed over a photo that it is a new version of. False where it is something else.
     private func save(_ it: Renaming) -> Bool {
-        guard let target = it.target?.node, target.isPhoto, let photo = photoOfSaved(it),
-            let staying = staying(of: target, savedAs: it.newName, in: it.to)
-        else { return false }
+        guard let target = it.target?.node, target.isPhoto, let photo = photoOfSaved(it) else { return false }
+        let staying = staying(of: target, savedAs: it.newName, in: it.to)
         it.from.entries[it.row.name] = nil
         it.source.names.removeAll { $0.id == it.row.id }
         let wasLookedAt = !it.source.isPhoto || isLookedAtAgain(it)

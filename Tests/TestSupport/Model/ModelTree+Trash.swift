@@ -99,7 +99,7 @@ extension ModelTree {
             guard !node.isGone, !album.isGone, album.day == nil else { continue }
             // It may have been restored to this very place.
             if album.entries[row.name] === node { continue }
-            add(album, freeName(album, row.name), node, isMember: row.isMember)
+            add(album, freeName(album, row.name), node, isMember: row.isMember, isLink: row.isLink)
         }
         for (node, _) in kept.names where !node.isGone { endIfNameless(node) }
     }

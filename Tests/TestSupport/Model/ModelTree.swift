@@ -32,7 +32,6 @@ final class ModelTree {
     func remount() {
         session += 1
         for (name, day) in moments.listed {
-            day.emptied = [:]
             if day.isUnlistedDay { drop(name, of: day) }
         }
     }
@@ -44,12 +43,17 @@ final class ModelTree {
         return ModelNode(kind, number: nodeCount, session: session, mode: mode)
     }
 
-    func add(_ directory: ModelNode, _ name: String, _ node: ModelNode, isMember: Bool = false) {
+    func add(
+        _ directory: ModelNode, _ name: String, _ node: ModelNode, isMember: Bool = false,
+        isLink: Bool = false
+    ) {
         precondition(directory.entries[name] == nil, "\(name) is there already")
         nameCount += 1
         directory.entries[name] = node
-        directory.emptied[name] = nil
-        node.names.append(ModelNode.Name(directory: directory, name: name, id: nameCount, isMember: isMember))
+        node.names.append(
+            ModelNode.Name(
+                directory: directory, name: name, id: nameCount, isMember: isMember,
+                isLink: isLink && !isMember && directory.day == nil))
     }
 
     /// Takes a name away, and nothing else.
@@ -225,9 +229,7 @@ final class ModelTree {
         } else {
             let refused = refusal(directory, name, .file)
             if refused != 0 { return refused }
-            let emptied = emptiedPhoto(name, in: directory)
-            emptied?.former?.isRejoined = true
-            node = emptied ?? make(.file, mode: 0o644)
+            node = make(.file, mode: 0o644)
             add(directory, name, node)
         }
         node.bytes = []
@@ -275,7 +277,9 @@ final class ModelTree {
         if node.isDirectory || directory === top || directory === moments || directory.day != nil {
             return EPERM
         }
-        add(directory, name, node, isMember: node.isPhoto && source.day != nil)
+        add(
+            directory, name, node, isMember: node.isPhoto && source.day != nil,
+            isLink: node.isPhoto && source.day == nil)
         if let photo = trashedPhoto(behind: node), !isInTrash(directory) { restore(photo) }
         if isFileable(name, in: directory) { classifyIfNeeded(node) }
         return 0
