@@ -82,7 +82,7 @@ public final class Library: @unchecked Sendable {
     private func makeTrash() {
         let owner = options.shownOwner
         let isThere = try? session.locked { tree throws(FileError) in try tree.hasTrash(of: owner) }
-        guard !isReadOnly, isThere == false, session.space.hasRowRoom() else { return }
+        guard !isReadOnly, isThere == false, session.space.hasRowRoom else { return }
         try? session.changing { tree throws(FileError) in try tree.makeTrash(of: owner) }
     }
 
