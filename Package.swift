@@ -154,7 +154,8 @@ let package = Package(
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
         .executableTarget(
-            name: "obscura-desktop", dependencies: ["CGLib", "CSQLite", "CSystemd"], swiftSettings: settings),
+            name: "obscura-desktop", dependencies: ["LinuxIO", "CGLib", "CSQLite", "CSystemd", "CShims"],
+            swiftSettings: settings),
         .executableTarget(
             name: "obscura-archive", dependencies: ["TakeoutRules", "PhotoImaging", "Sandbox", "CZip"],
             swiftSettings: settings),
@@ -243,7 +244,7 @@ let package = Package(
                 "FileRequests", "PhotoImaging",
                 "VaultFormat", "LinuxIO", "TestSupport",
             ]),
-        tests("LinuxIOTests", uses: ["LinuxIO", "TestSupport"]),
+        tests("LinuxIOTests", uses: ["LinuxIO", "TestSupport", "CShims"]),
         tests("ReceiveProtocolTests", uses: ["ReceiveProtocol", "TestSupport"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),

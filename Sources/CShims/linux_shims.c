@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,6 +30,27 @@ int obscura_openat(int directory, const char *path, int flags, unsigned int mode
 
 int obscura_rename(int directory, const char *from, const char *to, int isExchange) {
     return renameat2(directory, from, directory, to, isExchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+}
+
+int obscura_open_beneath(int directory, const char *name, int flags) {
+    // struct open_how and RESOLVE_ flags of linux/openat2.h; the number is the same on all architectures.
+    const long openat2 = 437;
+    const uint64_t no_xdev = 0x01, no_magiclinks = 0x02, no_symlinks = 0x04, beneath = 0x08;
+    struct { uint64_t flags, mode, resolve; } how = {
+        (uint64_t)(unsigned int)flags, 0, no_xdev | no_magiclinks | no_symlinks | beneath};
+    return (int)syscall(openat2, directory, name, &how, sizeof how);
+}
+
+long long obscura_mount_id(int descriptor) {
+    struct statx status;
+    // STATX_MNT_ID of linux/stat.h.
+    const unsigned int wanted = 0x1000;
+    if (statx(descriptor, "", AT_EMPTY_PATH, wanted, &status) != 0 || !(status.stx_mask & wanted)) return -1;
+    return (long long)status.stx_mnt_id;
+}
+
+int obscura_move(int from_directory, const char *from, int to_directory, const char *to, int isExchange) {
+    return renameat2(from_directory, from, to_directory, to, isExchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
 }
 
 int obscura_write_soon(int descriptor, long long offset, long long length) {
@@ -99,6 +121,18 @@ int obscura_act_as(unsigned int user, unsigned int group) {
     setfsuid(user);
     // Neither reports errors. Called with the invalid ID -1, both return the current ID.
     return (unsigned int)setfsgid((gid_t)-1) == group && (unsigned int)setfsuid((uid_t)-1) == user ? 0 : -1;
+}
+
+int obscura_waive_file_rights(int isWaived) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &header, sets) != 0) return -1;
+    // Those that setfsuid(2) takes.
+    const uint32_t rights = 1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER |
+                            1u << CAP_FSETID | 1u << CAP_LINUX_IMMUTABLE | 1u << CAP_MKNOD;
+    if (isWaived) sets[0].effective &= ~rights;
+    else sets[0].effective |= sets[0].permitted & rights;
+    return (int)syscall(SYS_capset, &header, sets);
 }
 
 // Not in Debian 12's headers; the number is the same on all architectures.

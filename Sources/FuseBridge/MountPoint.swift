@@ -55,7 +55,7 @@ struct MountPoint: Sendable {
 func isDeadMount(_ directory: String) -> Bool {
     var status = statvfs()
     // ECONNABORTED: the connection has ended during this call.
-    return statvfs(directory, &status) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)
+    return directory.withPath({ statvfs($0, &status) }) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)
 }
 
 /// Unmounts the topmost mount at `directory`: directly where permitted (root, or in namespaces of its own), else
@@ -69,7 +69,7 @@ func detach(_ directory: String, lazily: Bool) -> Bool {
 
 /// Runs a program found in PATH and waits. Returns its exit status, or nil if it could not be run or a signal ended it.
 private func run(_ words: [String]) -> Int32? {
-    let copies = words.map { strdup($0) }
+    let copies = words.map { word in word.withPath { strdup($0) } }
     defer { for copy in copies { free(copy) } }
     var process = pid_t()
     guard posix_spawnp(&process, words[0], nil, nil, copies + [nil], environ) == 0 else { return nil }

@@ -9,11 +9,9 @@ public func checkMountable(_ directory: String, options: MountOptions) throws(Mo
     if geteuid() != 0 { try checkHelper(options) }
     try clearDeadMount(directory, subtype: options.subtype)
     var status = stat()
-    guard stat(directory, &status) == 0 else { throw directoryError(directory) }
+    guard directory.withPath({ stat($0, &status) }) == 0 else { throw directoryError(directory) }
     guard status.st_mode & S_IFMT == S_IFDIR else { throw .notADirectory(directory) }
-    guard let resolved = realpath(directory, nil) else { throw directoryError(directory) }
-    defer { free(resolved) }
-    let path = String(cString: resolved)
+    guard let path = resolvedPath(directory) else { throw directoryError(directory) }
     guard MountPoint(at: path, subtype: options.subtype) == nil else { throw .alreadyMounted(directory) }
     guard geteuid() == 0 || access(path, W_OK) == 0 || status.st_uid == geteuid() else {
         throw .mountPointRefused(directory)
@@ -96,9 +94,7 @@ private func absolutePath(_ directory: String) -> String {
     while trimmed.count > 1 && trimmed.hasSuffix("/") { trimmed.removeLast() }
     let slash = trimmed.lastIndex(of: "/")
     let parent = slash.map { trimmed[..<$0] } ?? "."
-    guard let resolved = realpath(parent.isEmpty ? "/" : String(parent), nil) else { return String(trimmed) }
-    defer { free(resolved) }
-    let prefix = String(cString: resolved)
+    guard let prefix = resolvedPath(parent.isEmpty ? "/" : String(parent)) else { return String(trimmed) }
     let name = slash.map { trimmed[trimmed.index(after: $0)...] } ?? trimmed
     return prefix == "/" ? "/\(name)" : "\(prefix)/\(name)"
 }

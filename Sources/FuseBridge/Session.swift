@@ -57,7 +57,7 @@ final class Session: @unchecked Sendable {
 
     /// Mounts on `directory`. Returns false on failure (libfuse's log says why).
     func mount(at directory: String) -> Bool {
-        guard fuse_session_mount(pointer, directory) == 0 else { return false }
+        guard directory.withPath({ fuse_session_mount(pointer, $0) }) == 0 else { return false }
         var calls = fuse_custom_io()
         let flags = fcntl(descriptor, F_GETFL)
         _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK)

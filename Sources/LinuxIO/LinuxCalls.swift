@@ -13,7 +13,7 @@ public final class LinuxCalls: FileSystemCalls {
     private init() {}
 
     public func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
-        try retryingInterrupts { obscura_openat(directory, path, flags | O_CLOEXEC, mode) }
+        try retryingInterrupts { path.withPath { obscura_openat(directory, $0, flags | O_CLOEXEC, mode) } }
     }
 
     public func close(_ descriptor: Int32) {
@@ -93,7 +93,9 @@ public final class LinuxCalls: FileSystemCalls {
             timespec(tv_sec: 0, tv_nsec: obscura_time_omit), timespec(tv_sec: 0, tv_nsec: obscura_time_now),
         ]
         let file = try retryingInterrupts {
-            openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+            path.withPath {
+                obscura_openat(directory, $0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0)
+            }
         }
         defer { Glibc.close(file) }
         for done in 1...max(1, count) {
@@ -107,17 +109,19 @@ public final class LinuxCalls: FileSystemCalls {
     }
 
     public func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno) {
-        _ = try retryingInterrupts { mkdirat(directory, path, mode_t(mode)) }
+        _ = try retryingInterrupts { path.withPath { mkdirat(directory, $0, mode_t(mode)) } }
     }
 
     public func unlink(_ directory: Int32, _ path: String) throws(Errno) {
-        _ = try retryingInterrupts { unlinkat(directory, path, 0) }
+        _ = try retryingInterrupts { path.withPath { unlinkat(directory, $0, 0) } }
     }
 
     public func rename(
         _ directory: Int32, _ from: String, _ to: String, isExchange: Bool
     ) throws(Errno) {
-        _ = try retryingInterrupts { obscura_rename(directory, from, to, isExchange ? 1 : 0) }
+        _ = try retryingInterrupts {
+            from.withPath { from in to.withPath { obscura_rename(directory, from, $0, isExchange ? 1 : 0) } }
+        }
     }
 
     public func checkWritable(_ directory: Int32) throws(Errno) {
@@ -136,7 +140,7 @@ public final class LinuxCalls: FileSystemCalls {
         var names: [String] = []
         while let entry = readdir(stream) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { tuple in
-                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { pathText($0) }
             }
             if name != "." && name != ".." { names.append(name) }
         }

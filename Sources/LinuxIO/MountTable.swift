@@ -56,10 +56,20 @@ public struct MountEntry: Sendable, Equatable {
         return (user, group)
     }
 
+    /// The `device` of a filesystem with this number in `st_dev` of stat(2). Files on btrfs have others.
+    public static func device(_ number: dev_t) -> String {
+        let major = number >> 8 & 0xFFF | number >> 32 & ~0xFFF
+        let minor = number & 0xFF | number >> 12 & ~0xFF
+        return "\(major):\(minor)"
+    }
+
+    /// Whether an open directory is on this mount; true if the kernel does not tell.
+    public func holds(_ directory: OwnedDirectory) -> Bool { directory.mount.map { $0 == Int64(id) } ?? true }
+
     /// The kernel writes space, tab, newline, `#` and backslash as a backslash and three octal digits.
     private static func unescaped(_ field: Substring) -> String {
         var bytes: [UInt8] = []
-        var rest = Array(field.utf8)[...]
+        var rest = pathBytes(String(field))[...]
         while let byte = rest.popFirst() {
             let digits = rest.prefix(3).map { $0 &- UInt8(ascii: "0") }
             if byte == UInt8(ascii: "\\"), digits.count == 3, digits[0] < 4, digits.allSatisfy({ $0 < 8 }) {
@@ -69,7 +79,7 @@ public struct MountEntry: Sendable, Equatable {
                 bytes.append(byte)
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return pathText(bytes)
     }
 }
 
@@ -87,7 +97,7 @@ public func firstMountID(of process: pid_t) -> Int? {
 }
 
 private func mountTable(ofProcess name: String) -> [MountEntry] {
-    String(decoding: contents(ofFile: "/proc/\(name)/mountinfo") ?? [], as: UTF8.self)
+    pathText(contents(ofFile: "/proc/\(name)/mountinfo") ?? [])
         .split(separator: "\n").compactMap { MountEntry(line: $0) }
 }
 

@@ -32,7 +32,7 @@ public func spawn(
     }
     _ = obscura_spawn_close_from(&actions, max(targetMax, STDERR_FILENO) + 1)
     if let directory = directory ?? (asSession ? "/" : nil) {
-        _ = obscura_spawn_change_directory(&actions, directory)
+        _ = directory.withPath { obscura_spawn_change_directory(&actions, $0) }
     }
 
     var attributes = posix_spawnattr_t()
@@ -52,7 +52,9 @@ public func spawn(
     let code = withCStrings(words) { arguments in
         withCStrings(environment ?? currentEnvironment()) { variables in
             Processors.released {
-                posix_spawnp(&process, executable ?? words[0], &actions, &attributes, arguments, variables)
+                (executable ?? words[0]).withPath {
+                    posix_spawnp(&process, $0, &actions, &attributes, arguments, variables)
+                }
             }
         }
     }
@@ -65,7 +67,7 @@ public func currentEnvironment() -> [String] {
     var result: [String] = []
     guard var next = obscura_environment() else { return result }
     while let variable = next.pointee {
-        result.append(String(cString: variable))
+        result.append(pathText(variable))
         next += 1
     }
     return result
@@ -73,7 +75,7 @@ public func currentEnvironment() -> [String] {
 
 /// Runs `body` with the strings in the form of execve(2): a null-terminated array of C strings.
 public func withCStrings<R>(_ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> R) -> R {
-    let pointers = strings.map { strdup($0) }
+    let pointers = strings.map { text in text.withPath { strdup($0) } }
     defer { for pointer in pointers { free(pointer) } }
     return body(pointers + [nil])
 }

@@ -34,7 +34,7 @@ extension Vault {
     private static func currentDirectory() -> String {
         guard let path = getcwd(nil, 0) else { return "" }
         defer { free(path) }
-        return String(cString: path)
+        return pathText(path)
     }
 
     /// The host filesystem of `path`, or of its nearest existing ancestor.

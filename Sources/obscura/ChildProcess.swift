@@ -17,17 +17,23 @@ func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint:
 /// Starts a program of ours from this program's directory, in a session of its own, with no environment variables but
 /// the given ones. Nil if it cannot be started: nothing depends on it.
 ///
-/// - Parameter output: its standard output; nil: the output is discarded.
+/// - Parameters:
+///   - output: its standard output; nil: the output is discarded.
+///   - directory: becomes its descriptor 3.
 func startBeside(
-    _ name: String, _ words: [String] = [], environment: [String] = [], input: Int32, output: Int32? = nil
+    _ name: String, _ words: [String] = [], environment: [String] = [], input: Int32, output: Int32? = nil,
+    directory: Int32? = nil
 ) -> pid_t? {
     guard let program = programBeside(name) else { return nil }
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     if null < 0 { return nil }
     defer { close(null) }
+    var descriptors: [(from: Int32, to: Int32)] = [
+        (input, STDIN_FILENO), (output ?? null, STDOUT_FILENO), (null, STDERR_FILENO),
+    ]
+    if let directory { descriptors.append((directory, 3)) }
     return try? spawn(
-        [program] + words, environment: [backtracerOff] + environment,
-        descriptors: [(input, STDIN_FILENO), (output ?? null, STDOUT_FILENO), (null, STDERR_FILENO)],
+        [program] + words, environment: [backtracerOff] + environment, descriptors: descriptors,
         asSession: true)
 }
 

@@ -189,6 +189,6 @@ private func daemonEnvironment() -> [String] {
         names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS", "OBSCURA_LIMITS"]
         names += ["OBSCURA_IO_URING"]
     #endif
-    let kept = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
+    let kept = names.compactMap { name in getenv(name).map { "\(name)=\(pathText($0))" } }
     return [backtracerOff] + kept
 }

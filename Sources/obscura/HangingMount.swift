@@ -52,7 +52,7 @@ private func ask(_ place: String) -> MountAnswer {
         // A program that reads this one's output must not wait for a hanging child.
         for descriptor in STDIN_FILENO...STDERR_FILENO { Glibc.close(descriptor) }
         var usage = statvfs()
-        _exit(statvfs(place, &usage) == 0 ? 0 : 1)
+        _exit(place.withPath { statvfs($0, &usage) } == 0 ? 0 : 1)
     }
     // If that cannot be found out, it is assumed to be well.
     let end = process > 0 ? obscura_pidfd_open(process) : -1

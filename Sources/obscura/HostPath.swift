@@ -9,7 +9,8 @@ struct HostPath: Hashable {
     var bytes: [UInt8]
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
-    init(_ text: String) { bytes = Array(text.utf8) }
+    /// Of a text from `pathText`.
+    init(_ text: String) { bytes = pathBytes(text) }
 
     /// The path of a name in this directory.
     func appending(_ name: Name) -> HostPath {
@@ -17,7 +18,7 @@ struct HostPath: Hashable {
             bytes.last == UInt8(ascii: "/") ? bytes + name.bytes : bytes + [UInt8(ascii: "/")] + name.bytes)
     }
 
-    func appending(_ text: String) -> HostPath { appending(Name(text)) }
+    func appending(_ text: String) -> HostPath { appending(Name(pathBytes(text))) }
 
     /// The last component.
     var name: Name { Name(Array(bytes.split(separator: UInt8(ascii: "/")).last ?? [])) }
@@ -28,8 +29,11 @@ struct HostPath: Hashable {
         return slash == 0 ? HostPath("/") : HostPath(Array(bytes[..<slash]))
     }
 
-    /// For display: control characters become `?`, and invalid UTF-8 becomes U+FFFD.
-    var shown: String { printable(String(decoding: bytes, as: UTF8.self)) }
+    /// For display: control characters become `?`, and bytes that are not UTF-8 `\xNN`.
+    var shown: String { printable(text) }
+
+    /// See `pathText`.
+    var text: String { pathText(bytes) }
 
     /// Runs `body` with the path as a C string.
     func withCString<R>(_ body: (UnsafePointer<CChar>) -> R) -> R {
@@ -80,13 +84,22 @@ struct HostPath: Hashable {
     }
 }
 
-/// `text` with each control character replaced by `?`: any file name stays on its line.
+/// `text` with each control character replaced by `?`, so that any file name stays on its line, and with `\xNN` for
+/// each byte of a path that is not UTF-8.
 func printable(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { isControl($0.value) ? "?" : $0 }))
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+        if let byte = escapedByte(scalar) {
+            result += "\\x\(hexadecimal(UInt32(byte), digits: 2))".unicodeScalars
+        } else {
+            result.append(isControl(scalar.value) ? "?" : scalar)
+        }
+    }
+    return String(result)
 }
 
 /// Whether a character controls a terminal, or the direction of the text after it.
-private func isControl(_ code: UInt32) -> Bool {
+func isControl(_ code: UInt32) -> Bool {
     switch code {
     case 0..<0x20, 0x7F..<0xA0, 0x61C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: true
     default: false

@@ -33,7 +33,7 @@ struct ImportSettings {
 
 /// The names of the directories of an album, as `--album` gives them: `Trip/Day 2`.
 func albumNames(_ text: String) throws(Failure) -> [Name] {
-    let names = text.split(separator: "/").map { Name(String($0)) }
+    let names = text.split(separator: "/").map { Name(pathBytes(String($0))) }
     for name in names where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
         throw Failure(
             .usage, "--album \(text)", "\(name) cannot be part of an album's name: choose another")

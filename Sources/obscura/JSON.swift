@@ -1,3 +1,5 @@
+import LinuxIO
+
 /// A JSON value (RFC 8259). Every `--json` prints one object on one line.
 enum JSON {
     case null
@@ -29,8 +31,8 @@ enum JSON {
     /// that different paths stay different. JSON's own escapes come on top.
     static func path(_ bytes: [UInt8]) -> JSON { .text(escapedPath(bytes)) }
 
-    /// A path that is UTF-8.
-    static func path(_ path: String) -> JSON { .path(Array(path.utf8)) }
+    /// A path of a command line, see `pathText`.
+    static func path(_ path: String) -> JSON { .path(pathBytes(path)) }
 
     /// The value on one line.
     var line: String {
@@ -81,7 +83,7 @@ private func escapedPath(_ bytes: [UInt8]) -> String {
     }
 }
 
-private func hexadecimal(_ value: UInt32, digits: Int) -> String {
+func hexadecimal(_ value: UInt32, digits: Int) -> String {
     let text = String(value, radix: 16)
     return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
 }

@@ -18,7 +18,9 @@ func clearMountPoint(_ directory: String) throws(Failure) -> Bool {
     // The kernel may answer stat(2) for a dead mount from its cache; statfs(2) always asks the daemon.
     var usage = statvfs()
     // ECONNABORTED: it died while it was asked.
-    guard statvfs(directory, &usage) != 0, errno == ENOTCONN || errno == ECONNABORTED else { return false }
+    guard directory.withPath({ statvfs($0, &usage) }) != 0, errno == ENOTCONN || errno == ECONNABORTED else {
+        return false
+    }
     let place = realPath(directory)
     guard let entry = mountEntry(at: place), entry.isObscura else {
         throw Failure(.failed, directory, "a dead mount of another program is there: unmount it first")

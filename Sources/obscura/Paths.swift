@@ -1,11 +1,12 @@
 import Glibc
+import LinuxIO
 
 /// `path` made absolute and otherwise unchanged: it ends as the user typed it.
 func absolutePath(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return path }
     defer { free(directory) }
-    let here = String(cString: directory)
+    let here = pathText(directory)
     let relative = path.hasPrefix("./") ? String(path.dropFirst(2)) : path
     return here == "/" ? "/" + relative : here + "/" + relative
 }
@@ -15,10 +16,7 @@ func absolutePath(_ path: String) -> String {
 /// A path that does not exist yet, or cannot be entered (a dead mount), is its name joined to its parent's resolved
 /// path.
 func realPath(_ path: String) -> String {
-    if let resolved = realpath(path, nil) {
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
+    if let resolved = resolvedPath(path) { return resolved }
     var parts = absolutePath(path).split(separator: "/")
     guard let last = parts.popLast() else { return "/" }
     let parent = realPath("/" + parts.joined(separator: "/"))

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxIO
 
 /// Body of the program, called by main.swift. Returns the exit status.
 func runObscura() -> Int32 {
@@ -6,7 +7,7 @@ func runObscura() -> Int32 {
     surviveFileSizeLimit()
     do throws(Failure) {
         try hardenProcess(CommandLine.unsafeArgv)
-        let words = try decodeArguments()
+        let words = decodeArguments()
         let first = words.dropFirst().first ?? ""
         if Daemon.words.contains(first) { return runDaemon(Array(words.dropFirst())).rawValue }
         if first == privateSessionWord { return try runPrivateSession(Array(words.dropFirst(2))) }
@@ -42,18 +43,9 @@ private func surviveFileSizeLimit() {
     sigaction(SIGXFSZ, &action, nil)
 }
 
-/// Refuses arguments that are not UTF-8: paths are bytes to Linux, and these would be decoded as other paths.
-private func decodeArguments() throws(Failure) -> [String] {
-    var words: [String] = []
-    for index in 0..<Int(CommandLine.argc) {
-        guard let argument = CommandLine.unsafeArgv[index], let word = String(validatingCString: argument)
-        else {
-            throw Failure(
-                .usage, "argument \(index)", "it is not UTF-8: rename the file or directory it names")
-        }
-        words.append(word)
-    }
-    return words
+/// The arguments, with the bytes of paths that are not UTF-8: `CommandLine.arguments` would name other files.
+private func decodeArguments() -> [String] {
+    (0..<Int(CommandLine.argc)).compactMap { index in CommandLine.unsafeArgv[index].map { pathText($0) } }
 }
 
 /// Runs the command line and returns its exit status.

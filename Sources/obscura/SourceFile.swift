@@ -39,6 +39,18 @@ final class SourceFile: ImportSource {
         status = found
     }
 
+    /// A file that is open already. Throws EFBIG if it is larger than any file here.
+    ///
+    /// - Parameter name: stands for its path.
+    init(_ file: OwnedFile, name: Name) throws(Errno) {
+        guard file.status.byteCount <= Library.fileBytesMax else { throw Errno(EFBIG) }
+        path = HostPath(name.bytes)
+        believesHoles = true
+        descriptor = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw .last }
+        status = file.status
+    }
+
     /// Only for a file that has fewer blocks than bytes.
     private func findLayout() -> FileLayout? {
         let blocks = UInt64(clamping: status.st_blocks)

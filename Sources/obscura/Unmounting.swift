@@ -63,7 +63,7 @@ private func askHelper(_ directory: String, _ lazily: Bool) throws(Failure) -> U
 /// The name and number of a program that has its working directory or an open file in a mount; nil if this user may see
 /// none. The links of /proc are only read: following one would ask the mount.
 private func program(using place: String) -> String? {
-    let (directory, below) = (Array(place.utf8), Array((place + "/").utf8))
+    let (directory, below) = (pathBytes(place), pathBytes(place + "/"))
     func isInside(_ link: HostPath) -> Bool {
         guard let target = try? link.linkTarget() else { return false }
         return target == directory || target.starts(with: below)

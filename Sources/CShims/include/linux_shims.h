@@ -25,6 +25,17 @@ int obscura_openat(int directory, const char *path, int flags, unsigned int mode
 /// renameat2(2) within a directory: RENAME_EXCHANGE if `isExchange`, else RENAME_NOREPLACE. 0, or -1 and errno.
 int obscura_rename(int directory, const char *from, const char *to, int isExchange);
 
+/// openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS and RESOLVE_NO_XDEV. A descriptor, or -1
+/// and errno: ENOSYS before Linux 5.6, EPERM under some filters of system calls.
+int obscura_open_beneath(int directory, const char *name, int flags);
+
+/// stx_mnt_id of statx(2): distinguishes the mounts of this namespace. -1 where the kernel, before Linux 5.8, does not
+/// tell.
+long long obscura_mount_id(int descriptor);
+
+/// renameat2(2): RENAME_EXCHANGE if `isExchange`, else RENAME_NOREPLACE. 0, or -1 and errno.
+int obscura_move(int from_directory, const char *from, int to_directory, const char *to, int isExchange);
+
 /// sync_file_range(2) with SYNC_FILE_RANGE_WRITE; up to the file's end if length is 0. 0, or -1 and errno.
 int obscura_write_soon(int descriptor, long long offset, long long length);
 
@@ -62,5 +73,9 @@ long long obscura_shared_byte(int descriptor, long long first, long long count);
 
 /// setfsgid(2) and setfsuid(2): sets the user and group of the calling thread for file access. 0, or -1.
 int obscura_act_as(unsigned int user, unsigned int group);
+
+/// Takes from the calling thread the capabilities that let root access others' files, as `obscura_act_as` does for
+/// another user, or gives them back if `isWaived` is 0. 0, or -1 and errno.
+int obscura_waive_file_rights(int isWaived);
 
 #endif
