@@ -25,7 +25,7 @@ public func checkMountable(_ directory: String, options: MountOptions) throws(Mo
 /// to look through.
 private func hasFiles(_ path: String) -> Bool {
     var top = stat()
-    guard stat(path, &top) == 0 else { return false }
+    guard path.withPath({ stat($0, &top) }) == 0 else { return false }
     var waiting = [path]
     var count = 0
     while let next = waiting.popLast() {
@@ -33,12 +33,13 @@ private func hasFiles(_ path: String) -> Bool {
         defer { closedir(directory) }
         while let entry = readdir(directory) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { pathText($0) }
             }
             if name == "." || name == ".." { continue }
             var found = stat()
             count += 1
-            guard count <= directoriesMax, fstatat(dirfd(directory), name, &found, AT_SYMLINK_NOFOLLOW) == 0,
+            let isFound = name.withPath { fstatat(dirfd(directory), $0, &found, AT_SYMLINK_NOFOLLOW) } == 0
+            guard count <= directoriesMax, isFound,
                 found.st_mode & S_IFMT == S_IFDIR, found.st_dev == top.st_dev
             else { return true }
             waiting.append(next + "/" + name)

@@ -141,7 +141,7 @@ public struct Importer {
         _ candidate: Candidate, _ photo: ImportFile<Source>, sidecars: [ImportFile<Source>] = [],
         to place: ImportPlace, proceed: (UInt64) -> Bool = { _ in true }
     ) throws(FileError) -> Added? {
-        try library.check(photo.name)
+        try library.checkNew(photo.name)
         guard let sealed = try seal(photo.source, proceed) else { return nil }
         let arrival = Arrival(name: photo.name.bytes, details: photo.details, sealed: sealed)
         var beside: [SidecarArrival] = []
@@ -215,7 +215,7 @@ public struct Importer {
         plain file: ImportFile<some ImportSource>, to directory: UInt64,
         proceed: (UInt64) -> Bool = { _ in true }
     ) throws(FileError) -> UInt64? {
-        try library.check(file.name)
+        try library.checkNew(file.name)
         guard let sealed = try seal(file.source, proceed) else { return nil }
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: file.name.bytes, details: file.details, sealed: sealed)
@@ -229,7 +229,7 @@ public struct Importer {
 
     /// Adds a photo of the library to an album, unless it is already there. Returns true if it was added.
     public func addToAlbum(_ ino: UInt64, _ album: UInt64, named name: Name) throws(FileError) -> Bool {
-        try library.check(name)
+        try library.checkNew(name)
         return try session.changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
@@ -254,7 +254,7 @@ public struct Importer {
     /// Adds another name of a file to an album, numbered if another file has that name. A photo's name is a membership.
     /// Returns false if the file already has the name.
     public func addName(_ name: Name, of ino: UInt64, in album: UInt64) throws(FileError) -> Bool {
-        try library.check(name)
+        try library.checkNew(name)
         return try session.changing { tree throws(FileError) in
             let file = try tree.inode(ino)
             let directory = try tree.directory(album)
@@ -302,7 +302,7 @@ public struct Importer {
     public func addCopy(
         of ino: UInt64, named name: Name, _ details: FileDetails, to album: UInt64
     ) throws(FileError) -> UInt64 {
-        try library.check(name)
+        try library.checkNew(name)
         return try session.changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)

@@ -49,7 +49,7 @@ extension Library {
     public func create(
         _ parent: UInt64, _ name: Name, mode: UInt32, flags: Int32, _ caller: Caller
     ) throws(FileError) -> (Entry, FileHandle) {
-        try check(name)
+        try checkNew(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         let mode = mode & permissionMask | regularType
         try session.requireRowRoom()

@@ -126,7 +126,7 @@ extension Library {
         _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller,
         _ complete: (PhotoTree, Inode) throws(FileError) -> Void
     ) throws(FileError) -> Entry {
-        try check(name)
+        try checkNew(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         try session.requireRowRoom()
         return try session.changing { tree throws(FileError) in
@@ -139,7 +139,7 @@ extension Library {
     public func link(
         _ ino: UInt64, _ newParent: UInt64, _ newName: Name, _ caller: Caller
     ) throws(FileError) -> Entry {
-        try check(newName)
+        try checkNew(newName)
         if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
         try session.requireRowRoom()
         let (entry, needsClassification) = try session.changing { tree throws(FileError) in
@@ -247,6 +247,12 @@ extension Library {
 
     private func isKeptTrash(_ name: Name, _ tree: PhotoTree) -> Bool {
         options.keepsTrash && name.bytes == tree.trashName(of: options.shownOwner)
+    }
+
+    /// Throws if no new file can have the name: the kernel hands on no other, but import does not come by the kernel.
+    package func checkNew(_ name: Name) throws(FileError) {
+        try check(name)
+        guard isPlainName(name.bytes) else { throw .invalid }
     }
 
     /// Throws if no file can have the name.

@@ -19,7 +19,7 @@ extension Library {
         _ caller: Caller
     ) throws(FileError) {
         try check(name)
-        try check(newName)
+        try checkNew(newName)
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         try session.requireRowRoom(replacing: true)

@@ -12,15 +12,20 @@ private final class ActivityDatabase {
     private static let column = "targettedResource"
     private static let waitMilliseconds: Int32 = 3_000
 
-    init?(_ path: String) {
+    /// - Parameter files: the database and the files beside it; all of SQLite's files are these from now on.
+    init?(_ files: DatabaseFiles) {
+        guard files.serve() else { return nil }
         var opened: OpaquePointer?
+        let path = DatabaseFiles.path
         guard sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK, let opened else {
             sqlite3_close(opened)
             return nil
         }
         database = opened
         sqlite3_busy_timeout(database, Self.waitMilliseconds)
-        guard run("PRAGMA trusted_schema = OFF"), run("PRAGMA secure_delete = ON") else { return nil }
+        guard run("PRAGMA trusted_schema = OFF"), run("PRAGMA temp_store = MEMORY"),
+            run("PRAGMA secure_delete = ON")
+        else { return nil }
     }
 
     deinit { sqlite3_close(database) }
@@ -72,16 +77,21 @@ private final class ActivityDatabase {
     }
 }
 
-func printActivities(_ path: String) -> Bool { ActivityDatabase(path)?.printResources() ?? false }
+/// Prints every path or URI, from a copy in memory: even a reader of a database changes the files beside it.
+func printActivities() -> Bool {
+    guard let files = DatabaseFiles.copied() else { return false }
+    return ActivityDatabase(files)?.printResources() ?? false
+}
 
 /// Removes resources from the activity manager's database.
 ///
 /// The activity manager itself forgets scores but not names, and its log cannot be emptied while it runs. So it is
 /// ended, and started again if it ran.
-func forgetActivities(_ path: String, _ resources: [[CChar]]) -> Bool {
+func forgetActivities(_ resources: [[CChar]]) -> Bool {
+    guard let files = DatabaseFiles.real() else { return false }
     let bus = SessionBus()
     let didRun = bus?.endActivityManager() ?? false
     defer { if didRun { bus?.startActivityManager() } }
-    guard let database = ActivityDatabase(path), database.remove(resources) else { return false }
+    guard let database = ActivityDatabase(files), database.remove(resources) else { return false }
     return database.emptyLog()
 }

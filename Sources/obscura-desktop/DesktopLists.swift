@@ -8,26 +8,33 @@ internal import Glibc
 /// A program of its own, run with the user's rights and without a key, so that no other program needs GLib. Where GLib
 /// is not installed this one does not start, and no program has written such lists. Returns the exit status.
 ///
-/// - `recent FILE` prints every URI of a list of recent files, each followed by NUL.
-/// - `remove FILE` removes from it the URIs on standard input, each followed by NUL.
-/// - `activities FILE` prints every resource in the database of Plasma's activity manager, each followed by NUL.
-/// - `forget FILE` removes from it the resources on standard input, each followed by NUL.
+/// It opens no file by a path: lists come by standard input and leave by standard output, and the database is in the
+/// directory of descriptor 3.
+///
+/// - `recent` prints every URI of the list of recent files on standard input, each followed by NUL.
+/// - `remove BYTES` prints the list without some URIs. Standard input is the list, of that size, and the URIs, each
+///   followed by NUL.
+/// - `activities` prints every resource in the database of Plasma's activity manager, each followed by NUL.
+/// - `forget` removes from it the resources on standard input, each followed by NUL.
 /// - `metadata` has gvfs forget the paths on standard input: pairs of a tree's file and a path in it.
 func runDesktopLists(_ words: [String]) -> Int32 {
+    let input = readInput()
     switch (words.dropFirst().first, words.count) {
-    case ("recent", 3): printRecent(words[2]) ? 0 : 1
-    case ("remove", 3): removeRecent(words[2], readItems()) ? 0 : 1
-    case ("activities", 3): printActivities(words[2]) ? 0 : 1
-    case ("forget", 3): forgetActivities(words[2], readItems()) ? 0 : 1
-    case ("metadata", 2): forgetMetadata(readItems()) ? 0 : 1
-    default: 2
+    case ("recent", 2): return printRecent(input) ? 0 : 1
+    case ("remove", 3):
+        guard let size = Int(words[2]), (0...input.count).contains(size) else { return 2 }
+        return removeRecent(Array(input[..<size]), items(input[size...])) ? 0 : 1
+    case ("activities", 2): return printActivities() ? 0 : 1
+    case ("forget", 2): return forgetActivities(items(input[...])) ? 0 : 1
+    case ("metadata", 2): return forgetMetadata(items(input[...])) ? 0 : 1
+    default: return 2
     }
 }
 
 // MARK: Recent files
 
-private func printRecent(_ path: String) -> Bool {
-    guard let list = openList(path) else { return false }
+private func printRecent(_ text: [CChar]) -> Bool {
+    guard let list = parseList(text) else { return false }
     defer { g_bookmark_file_free(list) }
     var count: gsize = 0
     guard let uris = g_bookmark_file_get_uris(list, &count) else { return true }
@@ -38,24 +45,20 @@ private func printRecent(_ path: String) -> Bool {
     return true
 }
 
-/// Leaves all other entries as they are. The file is replaced atomically, as by any program that uses GTK.
-private func removeRecent(_ path: String, _ uris: [[CChar]]) -> Bool {
-    guard let list = openList(path) else { return false }
+/// Leaves all other entries as they are.
+private func removeRecent(_ text: [CChar], _ uris: [[CChar]]) -> Bool {
+    guard let list = parseList(text) else { return false }
     defer { g_bookmark_file_free(list) }
-    var isChanged = false
-    for uri in uris {
-        if g_bookmark_file_remove_item(list, uri, nil) != 0 { isChanged = true }
-    }
-    return !isChanged || g_bookmark_file_to_file(list, path, nil) != 0
+    for uri in uris { _ = g_bookmark_file_remove_item(list, uri, nil) }
+    var size: gsize = 0
+    guard let changed = g_bookmark_file_to_data(list, &size, nil) else { return false }
+    defer { g_free(changed) }
+    return writeOut(UnsafeRawBufferPointer(start: changed, count: Int(size)))
 }
 
-/// Returns the list at a path without links. Nil if the path has become a link since: GLib would replace the link by
-/// a file.
-private func openList(_ path: String) -> OpaquePointer? {
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+private func parseList(_ text: [CChar]) -> OpaquePointer? {
     guard let list = g_bookmark_file_new() else { return nil }
-    if g_bookmark_file_load_from_file(list, path, nil) != 0 { return list }
+    if g_bookmark_file_load_from_data(list, text, gsize(text.count), nil) != 0 { return list }
     g_bookmark_file_free(list)
     return nil
 }
@@ -183,21 +186,29 @@ final class SessionBus {
 
 // MARK: Items
 
-/// The items on standard input, each with the NUL that ends it.
-private func readItems() -> [[CChar]] {
+/// All of standard input.
+private func readInput() -> [CChar] {
     var bytes: [CChar] = []
     var buffer = [CChar](repeating: 0, count: 65_536)
     while true {
         let count = read(STDIN_FILENO, &buffer, buffer.count)
         if count < 0 && errno == EINTR { continue }
-        if count <= 0 { break }
+        if count <= 0 { return bytes }
         bytes += buffer[..<count]
     }
-    return bytes.split(separator: 0).map { Array($0) + [0] }
+}
+
+/// Items, each with the NUL that ends it.
+private func items(_ bytes: ArraySlice<CChar>) -> [[CChar]] {
+    bytes.split(separator: 0).map { Array($0) + [0] }
 }
 
 func writeItem(_ text: UnsafePointer<CChar>) -> Bool {
-    var rest = UnsafeRawBufferPointer(start: text, count: strlen(text) + 1)
+    writeOut(UnsafeRawBufferPointer(start: text, count: strlen(text) + 1))
+}
+
+private func writeOut(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var rest = bytes
     while !rest.isEmpty {
         let count = write(STDOUT_FILENO, rest.baseAddress, rest.count)
         if count < 0 && errno == EINTR { continue }

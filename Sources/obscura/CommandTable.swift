@@ -19,6 +19,7 @@ enum Option: String, CaseIterable {
     case special
     case versions
     case takeout
+    case all
     case listen
     case qr
     case idle
@@ -53,7 +54,7 @@ enum Option: String, CaseIterable {
         case .idle: "TIME|off"
         case .albums: "link|copy|none"
         case .create, .passwordStdin, .foreground, .help, .takeout, .dryRun, .move, .quiet, .repair, .discard,
-            .end, .yes, .json, .special, .versions, .webdav:
+            .end, .yes, .json, .special, .versions, .webdav, .all:
             nil
         }
     }
@@ -73,6 +74,7 @@ enum Option: String, CaseIterable {
         case .keyFile: "any file; the password opens nothing without it"
         case .newKeyFile: "the key file of the new password (default: that of --key-file)"
         case .album: "add the photos to album NAME too, such as Trip/Day 2; made if missing"
+        case .all: "restore everything in the trash"
         case .listen: "the address to listen on (default: that of the default route, port 8443)"
         case .qr: "keep the QR code in FILE, a PNG picture, as long as the session lasts"
         case .idle: "end after this long without activity (default 10m)"
@@ -167,7 +169,8 @@ enum Command: String, CaseIterable {
         case .check: [.repair, .json] + Option.passwordOptions + [.help]
         case .unmount: [.discard, .end, .help]
         case .status, .info: [.json, .help]
-        case .grow, .headerExport, .headerRestore, .speed, .trash: [.help]
+        case .trash: [.all, .help]
+        case .grow, .headerExport, .headerRestore, .speed: [.help]
         }
     }
 
@@ -268,8 +271,9 @@ enum Command: String, CaseIterable {
         case .trash:
             """
             DIR is a mounted space. list shows names, when each was removed and from where; restore NAME... brings
-            back those of that name or path, a photo to its day and albums; empty destroys all, and asks first on a
-            terminal. Photos removed from moments by any program are here, for as many days as -o trash= says.
+            back those of that name, path or day, a photo to its day and albums, --all everything; empty destroys all,
+            and asks first on a terminal. In the list, bytes that are not UTF-8 are shown as \\xNN. Photos removed
+            from moments by any program are here, for as many days as -o trash= says.
             """
         case .private:
             """

@@ -40,7 +40,7 @@ func runningDaemon(serving entry: MountEntry) -> RunningDaemon? {
 func runningDaemons() -> [RunningDaemon] {
     processes().compactMap { process in
         guard let bytes = contents(ofFile: "/proc/\(process)/cmdline") else { return nil }
-        let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+        let words = bytes.split(separator: 0).map { pathText($0) }
         guard words.count == 6, Daemon.words.contains(words[1]), !isElsewhere(process),
             let daemon = try? Daemon(Array(words.dropFirst()))
         else { return nil }

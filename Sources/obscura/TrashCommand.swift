@@ -1,4 +1,3 @@
-import CShims
 import FileRequests
 import Glibc
 import LinuxIO
@@ -17,19 +16,22 @@ func runTrash(_ arguments: Arguments) throws(Failure) {
     if action != .restore, let name = names.first {
         throw Failure(.usage, name, "trash DIR \(action.rawValue) takes no names")
     }
+    if action != .restore, arguments.has(.all) {
+        throw Failure(.usage, "--all", "only trash DIR restore takes it")
+    }
+    if action == .restore, names.isEmpty != arguments.has(.all) {
+        throw Failure(
+            .usage, "trash DIR restore", "give names, as trash DIR list shows them, days, or --all alone")
+    }
     guard let entry = mountEntry(at: realPath(directory)), entry.isObscura else {
         throw Failure(.failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
     }
     entry.becomeOwner()
     try requireAnswer(directory)
-    let trash = SpaceTrash(mountedAt: directory)
+    let trash = try SpaceTrash(mountedAt: directory)
     switch action {
     case .list: try trash.list()
-    case .restore:
-        guard !names.isEmpty else {
-            throw Failure(.usage, "trash DIR restore", "give the names, as trash DIR list shows them")
-        }
-        try trash.restore(names)
+    case .restore: arguments.has(.all) ? try trash.restoreAll() : try trash.restore(names)
     case .empty: try trash.empty()
     }
 }
@@ -39,16 +41,29 @@ private enum TrashAction: String, CaseIterable { case list, restore, empty }
 /// The trash of the user in a mounted space.
 struct SpaceTrash {
     private let directory: String
-    private let trash: OutsideTrash
+    private let top: OwnedDirectory
+    /// Nil: nothing was ever removed.
+    private let trash: OutsideTrash?
+    /// The trash's name at the top.
+    private let name: String
 
     /// Attempts at a free name that other programs take first.
     private static let attemptsMax = 16
 
-    init(mountedAt directory: String) {
+    init(mountedAt directory: String) throws(Failure) {
         self.directory = directory
-        let user = DesktopUser(geteuid())
-        let top = HostPath(directory)
-        trash = OutsideTrash(directory: top.appending(".Trash-\(user.id)"), top: top, user: user)
+        name = ".Trash-\(geteuid())"
+        do throws(Errno) {
+            // Files of any owner may be in it.
+            top = try OwnedDirectory(pathBytes(realPath(directory)), of: nil)
+            do throws(Errno) {
+                trash = OutsideTrash(try top.directory(name), top: HostPath(directory))
+            } catch .noEntry {
+                trash = nil
+            }
+        } catch {
+            throw Failure(directory, "opening the trash", error)
+        }
     }
 
     /// An entry of the trash.
@@ -63,9 +78,9 @@ struct SpaceTrash {
 
     /// Oldest first; entries without a date before all others.
     private func entries() throws(Failure) -> [Removed] {
+        guard let trash, let files = trash.files else { return [] }
         let names: [Name]
-        do throws(Errno) { names = try trash.files.list() } catch {
-            if error == .noEntry { return [] }
+        do throws(Errno) { names = try files.names().map { Name($0) } } catch {
             throw Failure(directory, "reading the trash", error)
         }
         var known: [Name: TrashInfoText] = [:]
@@ -84,7 +99,7 @@ struct SpaceTrash {
     private func relative(_ path: [UInt8]) -> [UInt8]? {
         var path = path[...]
         if path.first == UInt8(ascii: "/") {
-            let top = Array((realPath(directory) + "/").utf8)
+            let top = pathBytes(realPath(directory) + "/")
             guard path.starts(with: top) else { return nil }
             path = path.dropFirst(top.count)
         }
@@ -98,17 +113,15 @@ struct SpaceTrash {
     func list() throws(Failure) {
         let entries = try entries()
         if entries.isEmpty { return say("the trash is empty") }
-        let width = entries.map { shown($0.name.bytes).count }.max() ?? 0
+        let width = entries.map { shownBytes($0.name.bytes).count }.max() ?? 0
         for entry in entries {
-            let name = shown(entry.name.bytes)
+            let name = shownBytes(entry.name.bytes)
             let date =
                 entry.date.isEmpty ? "at an unknown time" : String(entry.date.map { $0 == "T" ? " " : $0 })
-            let path = entry.path.map { "from \(shown($0))" } ?? "from an unknown place"
+            let path = entry.path.map { "from \(shownBytes($0))" } ?? "from an unknown place"
             say("\(padded(date, 19))  \(padded(name, width))  \(path)")
         }
     }
-
-    private func shown(_ bytes: [UInt8]) -> String { printable(String(decoding: bytes, as: UTF8.self)) }
 
     private func padded(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - text.count))
@@ -116,93 +129,158 @@ struct SpaceTrash {
 
     // MARK: Restoring
 
-    /// Brings entries back to where they were. `names` are names in the trash, or paths from the root of the mount: of
-    /// several entries from one place the newest is meant. Each that fails is named; the first failure is thrown last.
-    func restore(_ names: [String]) throws(Failure) {
+    /// Brings entries back to where they were. Each that fails is named; the first failure is thrown last.
+    ///
+    /// - Parameter words: each a name in the trash, a path from the root of the mount or a day, which stands for all
+    ///   photos that were on it; as bytes, or as `list` shows them.
+    func restore(_ words: [String]) throws(Failure) {
         let entries = try entries()
-        var failed: Failure?
-        for name in names {
-            let bytes = Array(name.utf8)
-            // A name that is not UTF-8 can only be given as it is shown.
-            let found =
-                entries.first { $0.name.bytes == bytes } ?? entries.last { $0.path == bytes }
-                ?? entries.last { shown($0.name.bytes) == name }
-                ?? entries.last { $0.path.map(shown) == name }
-            do throws(Failure) {
-                guard let found else {
-                    throw Failure(
-                        .failed, name, "not in the trash: obscura trash \(directory) list shows its entries")
-                }
-                say("\(printable(name)): restored to \(shown(try restore(found)))")
-            } catch {
-                if let failed { note(failed.line) }
-                failed = error
+        var failures = Failures()
+        for word in words {
+            failures.collect { () throws(Failure) in
+                let found = try find(word, among: entries)
+                guard let only = found.first, found.count == 1 else { return restore(found, &failures) }
+                say("\(shownBytes(pathBytes(word))): restored to \(shownBytes(try restore(only)))")
             }
         }
-        if let failed { throw failed }
+        try failures.end()
+    }
+
+    /// As above, all entries.
+    func restoreAll() throws(Failure) {
+        let entries = try entries()
+        if entries.isEmpty { return say("the trash is empty") }
+        var failures = Failures()
+        restore(entries, &failures)
+        try failures.end()
+    }
+
+    private func restore(_ entries: [Removed], _ failures: inout Failures) {
+        for entry in entries {
+            failures.collect { () throws(Failure) in
+                say("\(shownBytes(entry.name.bytes)): restored to \(shownBytes(try restore(entry)))")
+            }
+        }
+    }
+
+    /// The first failure, while the others are printed.
+    private struct Failures {
+        private var first: Failure?
+
+        mutating func collect(_ body: () throws(Failure) -> Void) {
+            do throws(Failure) { try body() } catch {
+                if let first { note(first.line) }
+                first = error
+            }
+        }
+
+        func end() throws(Failure) {
+            if let first { throw first }
+        }
+    }
+
+    /// Of several entries from one place the newest.
+    private func find(_ word: String, among entries: [Removed]) throws(Failure) -> [Removed] {
+        let typed = pathBytes(word)
+        func find(_ bytes: [UInt8]) -> Removed? {
+            entries.first { $0.name.bytes == bytes } ?? entries.last { $0.path == bytes }
+        }
+        let found = find(typed)
+        // A name that really has a backslash is shown with two.
+        let shown = bytes(shownAs: typed).flatMap(find)
+        if let found, let shown, found.name != shown.name {
+            throw Failure(
+                .failed, word,
+                "two entries have names like it: give \(shownBytes(found.name.bytes)), or the other's bytes "
+                    + "as they are")
+        }
+        if let found = found ?? shown { return [found] }
+        let day = Array("moments/\(word)/".utf8)
+        let ofDay = isDay(typed) ? entries.filter { $0.path?.starts(with: day) ?? false } : []
+        guard !ofDay.isEmpty else {
+            throw Failure(
+                .failed, word, "not in the trash: obscura trash \(directory) list shows its entries")
+        }
+        return ofDay
+    }
+
+    private func isDay(_ text: [UInt8]) -> Bool {
+        text.count == 10
+            && text.enumerated().allSatisfy { index, byte in
+                index == 4 || index == 7 ? byte == UInt8(ascii: "-") : (0x30...0x39).contains(byte)
+            }
     }
 
     /// Returns the path where the entry is now, relative to the root of the mount.
     private func restore(_ entry: Removed) throws(Failure) -> [UInt8] {
-        guard let path = entry.path else {
+        guard let path = entry.path, let trash, let files = trash.files else {
             throw Failure(
-                .failed, shown(entry.name.bytes),
-                "no program noted where it was: move it from \(trash.files.shown) with mv")
+                .failed, shownBytes(entry.name.bytes),
+                "no program noted where it was: move it from \(directory)/\(name)/files with mv")
         }
-        let target = HostPath(directory).appending(Name(path))
-        try makeDirectories(above: path)
-        let place = try put(trash.files.appending(entry.name), at: target)
-        _ = trash.infoFile(of: entry.name).withCString { unlink($0) }
-        return Array(place.bytes.dropFirst(HostPath(directory).appending("").bytes.count))
+        var parts = path.split(separator: UInt8(ascii: "/")).map { Array($0) }
+        let name = parts.removeLast()
+        let target = try makeDirectories(parts)
+        let isDay = parts == [Array("moments".utf8)]
+        let place = try put(entry.name.bytes, from: files, to: target, as: name, isDay: isDay)
+        _ = trash.infos?.removeAll(entry.name.bytes + TrashInfoText.suffix)
+        return Array((parts + [place]).joined(separator: [UInt8(ascii: "/")]))
     }
 
-    private func makeDirectories(above path: [UInt8]) throws(Failure) {
-        var made = HostPath(directory)
-        for part in path.split(separator: UInt8(ascii: "/")).dropLast() {
-            made = made.appending(Name(Array(part)))
-            guard made.withCString({ mkdir($0, 0o777) }) != 0, Errno.last != .exists else { continue }
-            throw Failure(made.shown, "making the directory it was in", .last)
+    /// The directory that an entry was in.
+    private func makeDirectories(_ parts: [[UInt8]]) throws(Failure) -> OwnedDirectory {
+        var made = top
+        for (index, part) in parts.enumerated() {
+            do throws(Errno) { made = try made.makeDirectory(part, mode: 0o777) } catch {
+                let path = parts[...index].joined(separator: [UInt8(ascii: "/")])
+                throw Failure(shownBytes(Array(path)), "making the directory it was in", error)
+            }
         }
+        return made
     }
 
-    /// Moves a file to that path; of a day that is there again, the files in it. Returns where they are.
-    private func put(_ file: HostPath, at target: HostPath) throws(Failure) -> HostPath {
-        let isDay = target.parent.bytes == HostPath(directory).appending("moments").bytes
-        guard isDay, (try? target.status())?.isDirectory == true, (try? file.status())?.isDirectory == true
-        else {
-            return try move(file, to: target)
+    /// Moves a file to that name; of a day that is there again, the files in it. Returns its name there.
+    private func put(
+        _ name: [UInt8], from files: OwnedDirectory, to target: OwnedDirectory, as wanted: [UInt8],
+        isDay: Bool
+    ) throws(Failure) -> [UInt8] {
+        guard isDay, let there = try? target.directory(wanted), let own = try? files.directory(name) else {
+            return try move(name, from: files, to: target, as: wanted)
         }
-        let names: [Name]
-        do throws(Errno) { names = try file.list() } catch {
-            throw Failure(file.shown, "reading it", error)
+        let names: [[UInt8]]
+        do throws(Errno) { names = try own.names() } catch {
+            throw Failure(shownBytes(name), "reading it", error)
         }
-        for name in names { _ = try move(file.appending(name), to: target.appending(name)) }
-        if file.withCString({ rmdir($0) }) != 0 { throw Failure(file.shown, "removing it", .last) }
-        return target
+        for name in names { _ = try move(name, from: own, to: there, as: name) }
+        do throws(Errno) { try files.removeEmptyDirectory(name) } catch {
+            throw Failure(shownBytes(name), "removing it", error)
+        }
+        return wanted
     }
 
-    /// Moves a file to that path, or to a numbered form of it that is free. Returns where it is.
-    private func move(_ file: HostPath, to target: HostPath) throws(Failure) -> HostPath {
+    /// Moves a file to that name, or to a numbered form of it that is free. Returns its name there.
+    private func move(
+        _ name: [UInt8], from files: OwnedDirectory, to target: OwnedDirectory, as wanted: [UInt8]
+    ) throws(Failure) -> [UInt8] {
         for _ in 0..<Self.attemptsMax {
-            let name = try firstFreeName(target.name.bytes) { candidate throws(Failure) in
-                do throws(Errno) { _ = try target.parent.appending(Name(candidate)).status() } catch {
+            let free = try firstFreeName(wanted) { candidate throws(Failure) in
+                do throws(Errno) { _ = try target.status(candidate) } catch {
                     if error == .noEntry { return true }
-                    throw Failure(target.shown, "looking for a free name", error)
+                    throw Failure(shownBytes(wanted), "looking for a free name", error)
                 }
                 return false
             }
-            let place = target.parent.appending(Name(name))
-            let status = file.withCString { from in
-                place.withCString { obscura_rename(AT_FDCWD, from, $0, 0) }
-            }
-            if status == 0 { return place }
-            let error = Errno.last
-            // Another program has just taken the name.
-            guard error == .exists else {
-                throw Failure(file.shown, "restoring it to \(place.shown)", error)
+            do throws(Errno) {
+                try files.move(name, to: target, as: free)
+                return free
+            } catch {
+                // Another program has just taken the name.
+                guard error == .exists else {
+                    throw Failure(shownBytes(name), "restoring it to \(shownBytes(free))", error)
+                }
             }
         }
-        throw Failure(.failed, target.shown, "its directory changes all the time: try again")
+        throw Failure(.failed, shownBytes(wanted), "its directory changes all the time: try again")
     }
 
     // MARK: Emptying
@@ -217,7 +295,10 @@ struct SpaceTrash {
                 directory,
                 word: "empty")
         }
-        trash.remove(entries.map(\.name))
+        for entry in entries where trash?.files?.removeAll(entry.name.bytes) == true {
+            _ = trash?.infos?.removeAll(entry.name.bytes + TrashInfoText.suffix)
+        }
+        trash?.forgetSizes(of: Set(entries.map(\.name.bytes)))
         let left = try self.entries().count
         guard left == 0 else {
             throw Failure(.failed, directory, "\(countedEntries(left)) could not be removed from the trash")

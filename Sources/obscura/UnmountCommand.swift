@@ -89,7 +89,10 @@ private func sayEnded(_ directory: String, _ holders: [MountHolder]) {
 /// How many traces of a mount an earlier unmount left in trashes outside.
 private func noteLeftTraces(_ server: RunningDaemon, _ directory: String) {
     guard server.daemon.words.sweeps else { return }
-    let left = TrashReturn(user: DesktopUser(geteuid()), directory: absolutePath(directory)).count()
+    let left = TrashReturn(
+        user: DesktopUser(geteuid()), directory: absolutePath(directory),
+        vault: deviceNumber(of: server.daemon.vault)
+    ).count()
     if left > 0 { note("obscura: \(directory): \(TrashReturn.leftLine(left))") }
 }
 

@@ -1,3 +1,5 @@
+import Foundation
+import Glibc
 import PhotoLibrary
 import Testing
 
@@ -39,5 +41,38 @@ import Testing
     func `disks of this machine`(device: String, type: String, isLocal: Bool) throws {
         let entry = try #require(MountEntry(line: "1 0 \(device) / /d rw - \(type) x rw"))
         #expect(entry.isLocal == isLocal)
+    }
+
+    @Test func `of a copied directory what came or changed since stays`() throws {
+        let path = "/tmp/obscura-copied-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        func make(_ name: String) throws {
+            let file = URL(fileURLWithPath: path + "/" + name)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(name.utf8).write(to: file)
+        }
+        for name in ["T/a", "T/in/b", "T/in/c", "U/a"] { try make(name) }
+        let top = try OwnedDirectory(bytes(path), of: geteuid())
+        func copied(_ names: [[UInt8]], in directory: OwnedDirectory) throws -> [CopiedFile] {
+            try names.map { name in
+                let inner = try? directory.directory(name)
+                return CopiedFile(
+                    name: name, status: try directory.status(name),
+                    inner: try inner.map { try copied($0.names(), in: $0) } ?? [])
+            }
+        }
+        let all = try copied(top.names(), in: top)
+        for name in ["T/new", "T/in/b", "T/in/longer"] { try make(name) }
+        try Data("changed".utf8).write(to: URL(fileURLWithPath: path + "/T/in/c"))
+        #expect(all.map { $0.remove(from: top) } == [false, true])
+        let left = try FileManager.default.subpathsOfDirectory(atPath: path).sorted()
+        #expect(left == ["T", "T/in", "T/in/b", "T/in/c", "T/in/longer", "T/new"])
+    }
+
+    @Test(arguments: ["..", ".", "", "a/b", "a\0b"]) func `no entry has a name that leads elsewhere`(
+        name: String
+    ) {
+        #expect(!isPlainName(bytes(name)))
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxIO
 import PhotoImaging
 import TestSupport
 import Testing
@@ -14,7 +15,7 @@ import Testing
     private final class Room {
         let path = ThumbnailCacheTests.root + "-\(UUID().uuidString)"
 
-        init() { make("cache") }
+        init() { make("thumbnails") }
 
         deinit { try? FileManager.default.removeItem(atPath: path) }
 
@@ -36,8 +37,8 @@ import Testing
         /// Removes pictures of files below the directory `D`.
         func sweep(since: Int? = nil, owner: uid_t = geteuid(), mounts: [String] = []) {
             var below = PathsBelow(path + "/D", near: path, mounts: mounts)
-            ThumbnailCache(path: path + "/cache", owner: owner)
-                .removeEntries(changedSince: since) { below.contains($0) }
+            let home = try? OwnedDirectory(Array(path.utf8), of: owner)
+            ThumbnailCache(in: home).removeEntries(changedSince: since) { below.contains($0) }
         }
     }
 
@@ -63,10 +64,10 @@ import Testing
             "normal/c.png": cacheEntry("file://\(room.path)/E/../D/x"),
             "normal/d.png": cacheEntry("file://\(room.path)/D/none/../x"),
         ]
-        for (name, bytes) in gone { try room.put("cache/" + name, bytes) }
+        for (name, bytes) in gone { try room.put("thumbnails/" + name, bytes) }
         room.sweep()
-        for name in gone.keys { #expect(!room.exists("cache/" + name), "\(name)") }
-        #expect(room.exists("cache/fail/gnome-thumbnail-factory"))
+        for name in gone.keys { #expect(!room.exists("thumbnails/" + name), "\(name)") }
+        #expect(room.exists("thumbnails/fail/gnome-thumbnail-factory"))
     }
 
     @Test func `everything else stays`() throws {
@@ -87,38 +88,39 @@ import Testing
                 + ours.dropFirst(33),
             "fail/program/deeper/a.png": ours,
         ]
-        for (name, bytes) in kept { try room.put("cache/" + name, bytes) }
-        room.make("cache/normal/directory.png")
+        for (name, bytes) in kept { try room.put("thumbnails/" + name, bytes) }
+        room.make("thumbnails/normal/directory.png")
         try room.put("outside.png", ours)
         try room.put("elsewhere/a.png", ours)
-        symlink(room.path + "/outside.png", room.path + "/cache/normal/link.png")
-        symlink(room.path + "/elsewhere", room.path + "/cache/linked")
-        mkfifo(room.path + "/cache/normal/fifo.png", 0o600)
+        symlink(room.path + "/outside.png", room.path + "/thumbnails/normal/link.png")
+        symlink(room.path + "/elsewhere", room.path + "/thumbnails/linked")
+        mkfifo(room.path + "/thumbnails/normal/fifo.png", 0o600)
         room.sweep()
         let names = ["normal/directory.png", "normal/link.png", "normal/fifo.png", "linked/a.png"]
-        for name in Array(kept.keys) + names { #expect(room.exists("cache/" + name), "\(name)") }
+        for name in Array(kept.keys) + names { #expect(room.exists("thumbnails/" + name), "\(name)") }
         #expect(room.exists("outside.png"))
     }
 
     @Test func `another user's pictures, and earlier ones, stay`() throws {
         let room = Room()
-        try room.put("cache/normal/a.png", cacheEntry("file://\(room.path)/D/x"))
+        try room.put("thumbnails/normal/a.png", cacheEntry("file://\(room.path)/D/x"))
         room.sweep(owner: geteuid() + 1)
+        #expect(room.exists("thumbnails/normal/a.png"))
         room.sweep(since: Int.max)
-        #expect(room.exists("cache/normal/a.png"))
+        #expect(room.exists("thumbnails/normal/a.png"))
         room.sweep(since: Int(time(nil)) - 3600)
-        #expect(!room.exists("cache/normal/a.png"))
+        #expect(!room.exists("thumbnails/normal/a.png"))
     }
 
-    @Test func `the cache itself may be a link, or not be there`() throws {
+    @Test func `a cache that is a link stays as it is, or is not there`() throws {
         let room = Room()
         room.sweep()
-        try FileManager.default.removeItem(atPath: room.path + "/cache")
+        try FileManager.default.removeItem(atPath: room.path + "/thumbnails")
         room.sweep()
         try room.put("disk/normal/a.png", cacheEntry("file://\(room.path)/D/x"))
-        symlink("disk", room.path + "/cache")
+        symlink("disk", room.path + "/thumbnails")
         room.sweep()
-        #expect(!room.exists("disk/normal/a.png"))
+        #expect(room.exists("disk/normal/a.png"))
     }
 
     @Test func `paths through links`() throws {

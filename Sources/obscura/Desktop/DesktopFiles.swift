@@ -1,69 +1,87 @@
 import Glibc
 import LinuxIO
-import PhotoLibrary
 
 /// Files in which single programs record, each in its own format, the files and folders that they showed.
 struct DesktopFiles {
-    private let config: String?
-    private let data: String?
+    private let places: DesktopPlaces
     private let home: String?
     /// The mount point, as given and with symbolic links resolved.
-    private let places: [[UInt8]]
+    private let mountPoints: [[UInt8]]
 
     private static let textBytesMax = 1 << 20
     /// Only the end of a log is searched.
     private static let logBytesMax = 16 << 20
     private static let newline = UInt8(ascii: "\n")
+    private static let folderDepthMax = 100
 
     /// Must be called before this process becomes the user, as with `DesktopLists`.
     init(of user: DesktopUser, mountPoint: String) {
-        config = user.configDirectory
-        data = user.dataDirectory
+        places = DesktopPlaces(of: user)
         home = user.homeDirectory
-        places = Set([absolutePath(mountPoint), realPath(mountPoint)])
-            .filter { $0 != "/" }.map { Array($0.utf8) }
+        mountPoints = Set([absolutePath(mountPoint), realPath(mountPoint)])
+            .filter { $0 != "/" }.map { pathBytes($0) }
     }
 
     /// Removes their records of the mount.
     ///
     /// - Parameter isGone: whether a path leads below the mount.
     func remove(_ isGone: ([UInt8]) -> Bool) {
-        if let config {
-            removeSessions(in: HostPath(config + "/session"), isGone)
-            removeFolderSettings(in: HostPath(config + "/libfm/dir-settings.conf"), isGone)
+        if let config = places.open(.config) {
+            if let sessions = try? config.directory("session") { removeSessions(in: sessions, isGone) }
+            if let settings = try? config.directory("libfm") { removeFolderSettings(in: settings, isGone) }
         }
-        if let data { removeViews(in: HostPath(data + "/dolphin/view_properties/local")) }
-        if let home {
-            for name in [".xsession-errors", ".xsession-errors.old"] {
-                maskLines(in: HostPath(home).appending(name), isGone)
-            }
+        if let views = try? places.open(.data)?.directory(below: "dolphin/view_properties/local") {
+            for place in mountPoints { removeViews(of: Self.components(place)[...], in: views) }
         }
+        if let home = places.openHome() {
+            for name in [".xsession-errors", ".xsession-errors.old"] { maskLines(in: home, name, isGone) }
+        }
+    }
+
+    private static func components(_ path: [UInt8]) -> [[UInt8]] {
+        path.split(separator: UInt8(ascii: "/")).map { Array($0) }
     }
 
     /// Windows that KDE's programs restore: Dolphin saves the folder and the current file of each tab whenever it is
     /// closed. The file is removed as a whole: its format is private.
-    private func removeSessions(in directory: HostPath, _ isGone: ([UInt8]) -> Bool) {
-        for name in (try? directory.list()) ?? [] {
-            let path = directory.appending(name)
-            guard let (text, _) = read(path), names(text[...], isGone) else { continue }
-            _ = path.withCString { unlink($0) }
+    private func removeSessions(in directory: OwnedDirectory, _ isGone: ([UInt8]) -> Bool) {
+        for name in (try? directory.names()) ?? [] {
+            guard let (text, status) = directory.contents(name, countMax: Self.textBytesMax),
+                names(text[...], isGone)
+            else { continue }
+            directory.remove(name, ifUnchangedSince: status)
         }
     }
 
     /// Dolphin's view settings of folders outside the home directory: a `.directory` file each, in a tree of the
-    /// folders' paths.
-    private func removeViews(in root: HostPath) {
-        for place in places {
-            var path = HostPath(root.bytes + place)
-            guard (try? path.status())?.isDirectory == true, removeAll(path) else { continue }
-            // The directories above it name the mount point.
-            repeat { path = path.parent } while path != root && path.withCString({ rmdir($0) }) == 0
+    /// folders' paths. Other files stay.
+    ///
+    /// - Parameter path: the rest of the mount point's path; the directories above it name it.
+    private func removeViews(of path: ArraySlice<[UInt8]>, in directory: OwnedDirectory) {
+        guard let name = path.first, let inner = try? directory.directory(name) else { return }
+        if path.count == 1 {
+            removeViews(in: inner, depth: 0)
+        } else {
+            removeViews(of: path.dropFirst(), in: inner)
+        }
+        directory.removeDirectory(name, ifSameAs: inner.status)
+    }
+
+    private func removeViews(in directory: OwnedDirectory, depth: Int) {
+        for name in (try? directory.names()) ?? [] {
+            if name == Array(".directory".utf8), let file = try? directory.file(name) {
+                directory.remove(name, ifUnchangedSince: file.status)
+            } else if depth < Self.folderDepthMax, let inner = try? directory.directory(name) {
+                removeViews(in: inner, depth: depth + 1)
+                directory.removeDirectory(name, ifSameAs: inner.status)
+            }
         }
     }
 
     /// PCManFM's folder settings: `[PATH]` and lines about it.
-    private func removeFolderSettings(in path: HostPath, _ isGone: ([UInt8]) -> Bool) {
-        guard let (text, status) = read(path) else { return }
+    private func removeFolderSettings(in directory: OwnedDirectory, _ isGone: ([UInt8]) -> Bool) {
+        let name = Array("dir-settings.conf".utf8)
+        guard let (text, status) = directory.contents(name, countMax: Self.textBytesMax) else { return }
         var kept: [UInt8] = []
         var isKept = true
         for line in text.split(separator: Self.newline, omittingEmptySubsequences: false) {
@@ -74,17 +92,17 @@ struct DesktopFiles {
         }
         // The empty piece after the last newline is not a line.
         kept.removeLast(isKept ? 1 : 0)
-        if kept.count < text.count { replace(path, with: kept, mode: status.st_mode) }
+        if kept.count < text.count { directory.replace(name, ifUnchangedSince: status, with: kept) }
     }
 
     /// Overwrites lines that name a file below the mount. Every program of an X session writes its messages there and
-    /// keeps the file open, so it is neither replaced nor truncated.
-    private func maskLines(in path: HostPath, _ isGone: ([UInt8]) -> Bool) {
-        guard let file = try? path.open(O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) else { return }
-        defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0, status.isRegular, status.st_uid == geteuid() else { return }
-        var start = max(0, status.st_size - off_t(Self.logBytesMax))
+    /// keeps the file open, so it is neither replaced nor truncated. A file with other names is no such log.
+    private func maskLines(in directory: OwnedDirectory, _ name: String, _ isGone: ([UInt8]) -> Bool) {
+        guard let log = try? directory.file(Array(name.utf8), writable: true), log.status.st_nlink == 1 else {
+            return
+        }
+        let file = log.descriptor
+        var start = max(0, log.status.st_size - off_t(Self.logBytesMax))
         guard lseek(file, start, SEEK_SET) == start else { return }
         let text = readAll(file, countMax: Self.logBytesMax)
         for line in text.split(separator: Self.newline, omittingEmptySubsequences: false) {
@@ -100,7 +118,8 @@ struct DesktopFiles {
 
     /// Whether a text contains the path, or the `file:` URI, of something below the mount.
     private func names(_ text: ArraySlice<UInt8>, _ isGone: ([UInt8]) -> Bool) -> Bool {
-        places.contains { isIn(text, path: $0) } || fileURIs(in: text, home: home).contains(where: isGone)
+        mountPoints.contains { isIn(text, path: $0) }
+            || fileURIs(in: text, home: home).contains(where: isGone)
     }
 
     private func isIn(_ text: ArraySlice<UInt8>, path: [UInt8]) -> Bool {
@@ -111,18 +130,6 @@ struct DesktopFiles {
             if rest.first.map({ $0 == UInt8(ascii: "/") || isEndOfURI($0) }) ?? true { return true }
         }
         return false
-    }
-
-    // MARK: Files
-
-    private func read(_ path: HostPath) -> (bytes: [UInt8], status: stat)? {
-        guard let file = try? path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) else { return nil }
-        defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0, status.isRegular, status.st_uid == geteuid(),
-            status.st_size <= Self.textBytesMax
-        else { return nil }
-        return (readAll(file, countMax: Self.textBytesMax), status)
     }
 }
 
@@ -143,31 +150,3 @@ func fileURIs(in text: ArraySlice<UInt8>, home: String?) -> [[UInt8]] {
 
 /// Whether this byte ends a URI in a text. Spaces do not: some programs leave them unescaped.
 private func isEndOfURI(_ byte: UInt8) -> Bool { byte < 0x20 || "\"'\\&<>".utf8.contains(byte) }
-
-/// Removes a file, or a directory with its contents. Returns true if nothing is left at that path.
-func removeAll(_ path: HostPath) -> Bool {
-    let status: stat
-    do throws(Errno) { status = try path.status() } catch { return error == .noEntry }
-    guard status.isDirectory else { return path.withCString { unlink($0) } == 0 }
-    // A copied directory may be read-only.
-    if status.st_mode & 0o700 != 0o700 { _ = path.withCString { chmod($0, 0o700) } }
-    for name in (try? path.list()) ?? [] where !removeAll(path.appending(name)) { return false }
-    return path.withCString { rmdir($0) } == 0
-}
-
-/// Replaces a file atomically by another of the same name, or leaves it as it is.
-func replace(_ path: HostPath, with text: [UInt8], mode: mode_t) {
-    let draft = HostPath(path.bytes + Array(".obscura".utf8))
-    guard
-        let file = try? draft.open(
-            O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: UInt32(mode) & 0o777)
-    else { return }
-    let count = write(file, text, text.count)
-    close(file)
-    guard count == text.count,
-        draft.withCString({ from in path.withCString { to in rename(from, to) } }) == 0
-    else {
-        _ = draft.withCString { unlink($0) }
-        return
-    }
-}

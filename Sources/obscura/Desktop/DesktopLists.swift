@@ -1,58 +1,64 @@
-import FileRequests
 import Glibc
 import LinuxIO
-import PhotoLibrary
 
 /// The user's lists in which programs record files by their paths: recently opened files, and how folders are
 /// displayed.
 struct DesktopLists {
+    private let places: DesktopPlaces
     /// The user's data directory.
     private let data: String
-    private let configuration: String?
     private let home: String?
     /// The message bus of the user's session; nil if there is none.
     private let busAddress: String?
+
+    private static let listBytesMax = 16 << 20
+    private static let documentBytesMax = 65_536
 
     /// Nil for a user without a home. Must be called before this process becomes the user: the environment is that of
     /// the user who started this process.
     init?(of user: DesktopUser) {
         guard let data = user.dataDirectory else { return nil }
         self.data = data
-        configuration = user.configDirectory
+        places = DesktopPlaces(of: user)
         home = user.homeDirectory
         busAddress = user.busAddress
     }
 
     /// Removes the entries of files for whose path `isGone` is true.
     func removeRecent(of isGone: (_ file: [UInt8]) -> Bool) {
+        if let data = places.open(.data) { removeRecent(in: data, "recently-used.xbel", isGone) }
         // The folders that gThumb has shown are in a list of the same form.
-        let history = configuration.map { $0 + "/gthumb/history.xbel" }
-        for list in [data + "/recently-used.xbel", history].compactMap({ $0 }) {
-            // If it is a link, to /dev/null for example, the link stays.
-            let list = realPath(list)
-            guard isOwnFile(list), let answer = ask(["recent", list]) else { continue }
-            let gone = answer.split(separator: 0).map { Array($0) }.filter { uri in
-                localPath(ofURI: uri).map(isGone) ?? false
-            }
-            if !gone.isEmpty { _ = ask(["remove", list], gone) }
+        if let history = try? places.open(.config)?.directory("gthumb") {
+            removeRecent(in: history, "history.xbel", isGone)
         }
-        removeDocuments(isGone)
+        if let documents = try? places.open(.data)?.directory("RecentDocuments") {
+            removeDocuments(in: documents, isGone)
+        }
     }
 
-    private func isOwnFile(_ path: String) -> Bool {
-        guard let status = try? HostPath(path).status() else { return false }
-        return status.isRegular && status.st_uid == geteuid()
+    private func removeRecent(in directory: OwnedDirectory, _ name: String, _ isGone: ([UInt8]) -> Bool) {
+        let name = Array(name.utf8)
+        guard let (list, status) = directory.contents(name, countMax: Self.listBytesMax),
+            let answer = ask(["recent"], list)
+        else { return }
+        let gone = answer.split(separator: 0).map { Array($0) }.filter { uri in
+            localPath(ofURI: uri).map(isGone) ?? false
+        }
+        guard !gone.isEmpty, let rest = ask(["remove", String(list.count)], list + Self.joined(gone)),
+            !rest.isEmpty
+        else { return }
+        directory.replace(name, ifUnchangedSince: status, with: rest)
     }
+
+    private static func joined(_ items: [[UInt8]]) -> [UInt8] { items.flatMap { $0 + [0] } }
 
     /// KDE's list of recent documents: a `.desktop` file each, with `URL[$e]=file:/…`.
-    private func removeDocuments(_ isGone: ([UInt8]) -> Bool) {
-        let directory = HostPath(data + "/RecentDocuments")
-        for name in (try? directory.list()) ?? [] where name.bytes.suffix(8) == Array(".desktop".utf8)[...] {
-            let path = directory.appending(name)
-            guard let file = try? path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) else { continue }
-            let text = readAll(file, countMax: 65_536)
-            close(file)
-            if documentFiles(text).contains(where: isGone) { _ = path.withCString { unlink($0) } }
+    private func removeDocuments(in directory: OwnedDirectory, _ isGone: ([UInt8]) -> Bool) {
+        for name in (try? directory.names()) ?? [] where name.suffix(8) == Array(".desktop".utf8)[...] {
+            guard let (text, status) = directory.contents(name, countMax: Self.documentBytesMax),
+                documentFiles(text).contains(where: isGone)
+            else { continue }
+            directory.remove(name, ifUnchangedSince: status)
         }
     }
 
@@ -75,17 +81,21 @@ struct DesktopLists {
     /// Removes the records of Plasma's activity manager about files and folders: those that KDE's programs opened, and
     /// those in the list of recent files.
     func removeActivities(of isGone: (_ file: [UInt8]) -> Bool) {
-        let directory = data + "/kactivitymanagerd/resources/"
+        guard let resources = try? places.open(.data)?.directory(below: "kactivitymanagerd/resources") else {
+            return
+        }
         // The copies that it makes at its start come after their originals.
-        for name in ["database", "working-backup/database", "test-backup/database"] {
-            let database = realPath(directory + name)
-            guard isOwnFile(database), let answer = ask(["activities", database]) else { continue }
+        let copies = ["working-backup", "test-backup"].compactMap { try? resources.directory($0) }
+        for directory in [resources] + copies {
+            guard let answer = ask(["activities"], directory: directory) else { continue }
             let gone = answer.split(separator: 0).map { Array($0) }.filter { resource in
                 // URIs of searches contain other URIs.
                 path(ofResource: resource).map(isGone)
                     ?? fileURIs(in: resource[...], home: home).contains(where: isGone)
             }
-            if !gone.isEmpty { _ = ask(["forget", database], gone, environment: bus) }
+            if !gone.isEmpty {
+                _ = ask(["forget"], Self.joined(gone), directory: directory, environment: bus)
+            }
         }
     }
 
@@ -97,50 +107,55 @@ struct DesktopLists {
     /// Has gvfs forget its metadata of `directory`, the mount point, and of everything below: Nautilus, Nemo and Caja
     /// keep there how each folder is displayed. Without a message bus the metadata stays: only gvfs may write those
     /// files.
+    ///
+    /// The daemon opens its files by their paths, as for every program of the user.
     func removeMetadata(of directory: String) {
-        guard busAddress != nil else { return }
+        guard busAddress != nil, let trees = try? places.open(.data)?.directory("gvfs-metadata") else {
+            return
+        }
         let place = realPath(directory)
         let home = home.map(realPath)
         var items: [[UInt8]] = []
         for name in ["home", "root"] {
-            let tree = data + "/gvfs-metadata/" + name
             var path = place
             if name == "home" {
                 guard let home, isInside(place, home), place != home else { continue }
                 path = String(place.dropFirst(home == "/" ? 0 : home.count))
             }
-            if knows(tree, path) { items += [Array(tree.utf8), Array(path.utf8)] }
+            if knows(trees, name, path) {
+                items += [pathBytes("\(data)/gvfs-metadata/\(name)"), pathBytes(path)]
+            }
         }
-        if !items.isEmpty {
-            _ = ask(["metadata"], items, environment: bus)
-        }
+        if !items.isEmpty { _ = ask(["metadata"], Self.joined(items), environment: bus) }
     }
 
     /// Whether a tree, or its journal, contains the last component of a path. If not, gvfs need not be asked.
-    private func knows(_ tree: String, _ path: String) -> Bool {
-        let wanted = Array(lastComponent(path).utf8)
-        let directory = HostPath(tree).parent
-        let name = HostPath(tree).name.bytes
-        let names = (try? directory.list()) ?? []
-        return names.contains { file in
-            guard file.bytes.starts(with: name),
-                let bytes = contents(ofFile: String(decoding: directory.appending(file).bytes, as: UTF8.self))
-            else { return false }
-            return bytes.firstRange(of: wanted) != nil
+    private func knows(_ trees: OwnedDirectory, _ tree: String, _ path: String) -> Bool {
+        let wanted = pathBytes(lastComponent(path))
+        return ((try? trees.names()) ?? []).contains { name in
+            name.starts(with: tree.utf8)
+                && trees.contents(name, countMax: Self.listBytesMax)?.bytes.firstRange(of: wanted) != nil
         }
     }
 
     // MARK: The program that uses GLib
 
     /// Runs it to its end. Returns its output, or nil if it fails.
-    private func ask(_ words: [String], _ items: [[UInt8]] = [], environment: [String] = []) -> [UInt8]? {
+    ///
+    /// - Parameters:
+    ///   - bytes: its standard input.
+    ///   - directory: handed over as descriptor 3.
+    private func ask(
+        _ words: [String], _ bytes: [UInt8] = [], directory: OwnedDirectory? = nil, environment: [String] = []
+    ) -> [UInt8]? {
         guard let input = try? makePipe() else { return nil }
         guard let output = try? makePipe() else {
             for end in [input.read, input.write] { close(end) }
             return nil
         }
         let process = startBeside(
-            "obscura-desktop", words, environment: environment, input: input.read, output: output.write)
+            "obscura-desktop", words, environment: environment, input: input.read, output: output.write,
+            directory: directory?.descriptor)
         close(input.read)
         close(output.write)
         defer { close(output.read) }
@@ -149,7 +164,8 @@ struct DesktopLists {
             return nil
         }
         signal(SIGPIPE, SIG_IGN)
-        writeAll(items.flatMap { $0 + [0] }, to: input.write)
+        // It reads all of its input before it answers.
+        writeAll(bytes, to: input.write)
         close(input.write)
         let answer = readAll(output.read, countMax: Self.answerBytesMax)
         return waitForEnd(of: process) == .exited(0) ? answer : nil

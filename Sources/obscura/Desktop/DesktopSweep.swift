@@ -5,9 +5,9 @@ import LinuxIO
 /// earlier mount left, because its process was killed or the power went, and at unmounting those added since.
 ///
 /// Each sweep is done by a process of its own, this program executed anew. It holds no key while it reads files that
-/// any program may have written, and as root it becomes the user. Its command line is `obscura --sweep USER SECONDS
-/// DIR`, with seconds since 1970, or `-` for everything. It prints the digests of thumbnails without a URI, 16 bytes
-/// each: only the library knows whether they are of its paths.
+/// any program may have written, and as root it becomes the user, or gives up its capabilities if that is root. Its
+/// command line is `obscura --sweep USER SECONDS DIR`, with seconds since 1970, or `-` for everything. It prints the
+/// digests of thumbnails without a URI, 16 bytes each: only the library knows whether they are of its paths.
 struct DesktopSweep: Equatable {
     /// The private first word of the command line.
     static let word = "--sweep"
@@ -67,10 +67,11 @@ struct DesktopSweep: Equatable {
         let (cache, data) = (owner.cacheDirectory, owner.dataDirectory)
         let lists = DesktopLists(of: owner)
         let files = DesktopFiles(of: owner, mountPoint: directory)
+        let places = DesktopPlaces(of: owner)
         try owner.become()
         if let cache {
             var gone = PathsBelow(directory, near: cache)
-            let nameless = ThumbnailCache(path: cache + "/thumbnails", owner: user)
+            let nameless = ThumbnailCache(in: places.open(.cache))
                 .removeEntries(changedSince: since) { gone.contains($0) }
             tell(nameless)
         }

@@ -8,6 +8,7 @@ import Synchronization
 final class DesktopSweeps: Sendable {
     private let user: DesktopUser
     private let directory: String
+    private let vault: dev_t?
     /// False with sweep=off.
     private let isWanted: Bool
     /// One second early: the clock of files is coarser than this one.
@@ -33,6 +34,7 @@ final class DesktopSweeps: Sendable {
     init(_ daemon: Daemon) {
         user = DesktopUser(geteuid() == 0 ? daemon.words.uid ?? 0 : geteuid())
         directory = daemon.directory
+        vault = deviceNumber(of: daemon.vault)
         isWanted = daemon.words.sweeps
     }
 
@@ -45,7 +47,7 @@ final class DesktopSweeps: Sendable {
         lock.withLock { isSweepingOld = true }
         startThread { [self] in
             removeOldThumbnails(library)
-            TrashReturn(user: user, directory: directory)
+            TrashReturn(user: user, directory: directory, vault: vault)
                 .returnOld(to: library, before: begun) { [self] in isOver.load(ordering: .relaxed) }
             isOldTrashDone.store(!isOver.load(ordering: .relaxed), ordering: .relaxed)
             lock.withLock {
@@ -100,7 +102,7 @@ final class DesktopSweeps: Sendable {
         let now = MonotonicClock.milliseconds
         if end != .signal(SIGUSR1) {
             let limit = isBrief ? now + Self.sleepMilliseconds : .max
-            let trash = TrashReturn(user: user, directory: directory)
+            let trash = TrashReturn(user: user, directory: directory, vault: vault)
             trash.returnNew(to: library, since: begun) { MonotonicClock.milliseconds >= limit }
             // The mount was too short to finish that.
             if !isOldTrashDone.load(ordering: .relaxed) {
@@ -118,7 +120,7 @@ final class DesktopSweeps: Sendable {
         endOldSweep()
         if let late { _ = waitForEnd(of: late) }
         guard isWanted, wasLive.load(ordering: .relaxed) else { return }
-        let left = TrashReturn(user: user, directory: directory).count()
+        let left = TrashReturn(user: user, directory: directory, vault: vault).count()
         if left > 0 { logLine("\(directory): \(TrashReturn.leftLine(left))") }
     }
 
@@ -145,12 +147,12 @@ final class DesktopSweeps: Sendable {
     private func removeNameless(
         _ digests: Set<[UInt8]>, _ library: Library, unless isStopped: () -> Bool
     ) {
-        guard !digests.isEmpty, let cache = user.cacheDirectory else { return }
-        let places = Set([directory, realPath(directory)]).map { Array($0.utf8) }
+        guard !digests.isEmpty else { return }
+        let places = Set([directory, realPath(directory)]).map { pathBytes($0) }
         let ours = library.thumbnailDigests(among: digests, mountedAt: places, unless: isStopped)
         guard !ours.isEmpty else { return }
         _ = user.acting {
-            ThumbnailCache(path: cache + "/thumbnails", owner: user.id).removeEntries(named: ours)
+            ThumbnailCache(in: DesktopPlaces(of: user).open(.cache)).removeEntries(named: ours)
         }
     }
 }

@@ -29,7 +29,7 @@ struct DesktopUser: Equatable, Sendable {
 
     /// The message bus of the user's session; nil if there is none.
     var busAddress: String? {
-        if !isOther, let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return String(cString: address) }
+        if !isOther, let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return pathText(address) }
         let runtime = isOther ? nil : Self.rooted(getenv("XDG_RUNTIME_DIR"))
         let path = (runtime ?? "/run/user/\(id)") + "/bus"
         return access(path, F_OK) == 0 ? "unix:path=" + path : nil
@@ -44,27 +44,37 @@ struct DesktopUser: Equatable, Sendable {
     }
 
     private static func rooted(_ text: UnsafePointer<CChar>?) -> String? {
-        text.map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+        text.map { pathText($0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    /// Gives this process the rights of the user, permanently.
+    /// Gives this process the rights of the user, permanently. Root itself keeps none of its capabilities, nor do the
+    /// programs that it starts.
     func become() throws(Failure) {
-        guard isOther else { return }
+        guard isOther else {
+            guard geteuid() == 0 else { return }
+            guard shim_prctl(shim_PR_SET_NO_NEW_PRIVS, 1) == 0, shim_clear_capabilities() == 0 else {
+                throw Failure("--sweep", "dropping capabilities", .last)
+            }
+            return
+        }
         guard home != nil, setgroups(0, nil) == 0, setgid(group) == 0, setuid(id) == 0 else {
             throw Failure("--sweep", "becoming user \(id)", .last)
         }
     }
 
-    /// Runs `body` on this thread with the user's rights to files; nil if it cannot get them.
+    /// Runs `body` on this thread with the user's rights to files; nil if it cannot get them. Root itself has those of
+    /// an owner meanwhile, and no more.
     ///
-    /// Root's groups stay, so the caller checks the owner of a file that it reads.
+    /// Root's groups stay, so the caller checks the owner of each file.
     func acting<R>(_ body: () -> R) -> R? {
-        guard isOther else { return body() }
+        guard isOther else {
+            guard geteuid() == 0 else { return body() }
+            guard obscura_waive_file_rights(1) == 0 else { return nil }
+            defer { _ = obscura_waive_file_rights(0) }
+            return body()
+        }
         defer { _ = obscura_act_as(geteuid(), getegid()) }
         guard home != nil, obscura_act_as(id, group) == 0 else { return nil }
         return body()
     }
-
-    /// Whether a file may count as the user's own.
-    func owns(_ status: stat) -> Bool { !isOther || status.st_uid == id }
 }

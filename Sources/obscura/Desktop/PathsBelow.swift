@@ -19,10 +19,10 @@ struct PathsBelow {
     ///     other may be a server that does not answer.
     init(_ directory: String, near: String, mounts: [String] = mountTable().map(\.directory)) {
         let places = [absolutePath(directory), realPath(directory)]
-        directories = places.map { Self.joined(Self.components(Array($0.utf8))) }
+        directories = places.map { Self.joined(Self.components(pathBytes($0))) }
         let answering = places + [near, realPath(near)]
         barriers = Set(
-            mounts.filter { mount in !answering.contains { isInside($0, mount) } }.map { Array($0.utf8) })
+            mounts.filter { mount in !answering.contains { isInside($0, mount) } }.map { pathBytes($0) })
     }
 
     /// Whether the absolute `path` is the directory or below it.

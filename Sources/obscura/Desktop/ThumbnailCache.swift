@@ -1,8 +1,6 @@
-import CShims
 import Glibc
 import LinuxIO
 import PhotoImaging
-import PhotoLibrary
 import PhotoRules
 import Thumbnails
 
@@ -12,10 +10,11 @@ import Thumbnails
 /// It contains `normal`, `large` and other sizes, each with a PNG for every file, and `fail/PROGRAM` with one for every
 /// file that could not be shown (Thumbnail Managing Standard 0.9).
 struct ThumbnailCache {
-    /// May be a symbolic link; below it none is followed.
-    let path: String
-    /// The user whose files may be removed.
-    let owner: uid_t
+    /// Nil: there are no thumbnails.
+    private let directory: OwnedDirectory?
+
+    /// - Parameter cache: the user's cache directory.
+    init(in cache: OwnedDirectory?) { directory = try? cache?.directory("thumbnails") }
 
     /// Directories in directories: `fail/PROGRAM`.
     private static let depthMax = 2
@@ -31,7 +30,7 @@ struct ThumbnailCache {
         var nameless: [[UInt8]] = []
         visit { found in
             guard found.status.st_ctim.tv_sec >= since ?? Int.min,
-                let entry = CacheEntry(found.name, in: found.directory, found.status)
+                let entry = CacheEntry(found.name, in: found.directory)
             else { return }
             let uri = entry.uri ?? []
             if uri.contains(UInt8(ascii: ":")), !uri.starts(with: "/".utf8) {
@@ -53,53 +52,30 @@ struct ThumbnailCache {
         }
     }
 
-    /// A regular file of the owner's.
+    /// A regular file.
     private struct Found {
-        let name: UnsafePointer<CChar>
-        let directory: Int32
+        let name: [UInt8]
+        let directory: OwnedDirectory
         let status: stat
 
         /// The digest in its name; nil if there is none.
-        var digest: [UInt8]? {
-            repositoryDigest(named: Array(UnsafeRawBufferPointer(start: name, count: strlen(name))))
-        }
+        var digest: [UInt8]? { repositoryDigest(named: name) }
 
-        func remove() { unlinkat(directory, name, 0) }
+        func remove() { directory.remove(name, ifUnchangedSince: status) }
     }
 
     private func visit(_ body: (Found) -> Void) {
-        let directory = obscura_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-        if directory >= 0 { visit(directory, body, depth: 0) }
+        if let directory { visit(directory, body, depth: 0) }
     }
 
-    /// Closes `directory`.
-    private func visit(_ directory: Int32, _ body: (Found) -> Void, depth: Int) {
-        guard let stream = fdopendir(directory) else {
-            close(directory)
-            return
-        }
-        defer { closedir(stream) }
-        while let entry = readdir(stream) {
-            withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { name in
-                    visit(name, in: directory, body, depth: depth)
-                }
+    private func visit(_ directory: OwnedDirectory, _ body: (Found) -> Void, depth: Int) {
+        for name in (try? directory.names()) ?? [] {
+            guard let status = try? directory.status(name) else { continue }
+            if status.isDirectory, depth < Self.depthMax, let inner = try? directory.directory(name) {
+                visit(inner, body, depth: depth + 1)
+            } else if status.isRegular {
+                body(Found(name: name, directory: directory, status: status))
             }
-        }
-    }
-
-    private func visit(
-        _ name: UnsafePointer<CChar>, in directory: Int32, _ body: (Found) -> Void, depth: Int
-    ) {
-        var status = stat()
-        guard strcmp(name, ".") != 0, strcmp(name, "..") != 0,
-            fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_uid == owner
-        else { return }
-        if status.isDirectory, depth < Self.depthMax {
-            let inner = obscura_openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)
-            if inner >= 0 { visit(inner, body, depth: depth + 1) }
-        } else if status.isRegular {
-            body(Found(name: name, directory: directory, status: status))
         }
     }
 }
@@ -107,20 +83,16 @@ struct ThumbnailCache {
 /// An open file of the cache. Only its beginning is read, as far as the format readers go.
 private final class CacheEntry: ByteSource {
     let byteCount: UInt64
-    private let descriptor: Int32
+    private let file: OwnedFile
 
-    init?(_ name: UnsafePointer<CChar>, in directory: Int32, _ status: stat) {
-        byteCount = status.byteCount
-        // If a FIFO has replaced it meanwhile, opening must not block.
-        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | obscura_no_access_time
-        descriptor = obscura_openat(directory, name, flags, 0)
-        if descriptor < 0 { return nil }
+    init?(_ name: [UInt8], in directory: OwnedDirectory) {
+        guard let file = try? directory.file(name) else { return nil }
+        self.file = file
+        byteCount = file.status.byteCount
     }
 
-    deinit { close(descriptor) }
-
     func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
+        pread(file.descriptor, buffer.baseAddress, buffer.count, off_t(offset))
     }
 
     /// The URI of the thumbnail's original, as the entry gives it.
@@ -148,7 +120,7 @@ func localPath(ofURI uri: [UInt8], hosts: [[UInt8]] = thisHost) -> [UInt8]? {
 func localPath(ofURI uri: [UInt8], home: String?) -> [UInt8]? {
     guard let home else { return localPath(ofURI: uri) }
     for scheme in ["file:", "file://"] where uri.starts(with: (scheme + "$HOME").utf8) {
-        return localPath(ofURI: Array((scheme + home).utf8) + uri.dropFirst((scheme + "$HOME").utf8.count))
+        return localPath(ofURI: pathBytes(scheme + home) + uri.dropFirst((scheme + "$HOME").utf8.count))
     }
     return localPath(ofURI: uri)
 }

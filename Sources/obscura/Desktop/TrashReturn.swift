@@ -12,7 +12,11 @@ struct TrashReturn {
     let user: DesktopUser
     /// Where the vault is, or was, mounted, as the user named it.
     let directory: String
+    /// `st_dev` of the vault; nil if it is not on this machine.
+    let vault: dev_t?
 
+    /// Deeper trees stay outside: each level is an open file.
+    private static let depthMax = 100
     /// Maximum number of files of an entry that are compared with photos of the space.
     private static let classificationsMax = 16
 
@@ -27,7 +31,7 @@ struct TrashReturn {
         guard let data = user.dataDirectory else { return [] }
         let found = user.acting { () -> [Deleted] in
             var below = PathsBelow(directory, near: data)
-            return OutsideTrash.all(of: user, except: realPath(directory))
+            return OutsideTrash.all(of: user, except: realPath(directory), vault: vault)
                 .flatMap { $0.entries(changed: changed) }
                 .compactMap { entry in
                     guard let path = below.remainder(of: entry.path), !path.isEmpty else { return nil }
@@ -71,89 +75,106 @@ struct TrashReturn {
         where isOurs: (Deleted, TrashIntake) -> Bool
     ) {
         guard !deleted.isEmpty, !library.isReadOnly else { return }
-        var moved: [TrashEntry] = []
+        var moved: [(entry: TrashEntry, copied: CopiedFile?)] = []
         do throws(FileError) {
             let intake = try TrashIntake(library, for: user.caller)
             for one in deleted where !isStopped() && isOurs(one, intake) {
-                if take(one, intake, isStopped) { moved.append(one.entry) } else { intake.giveUp() }
+                switch take(one, intake, isStopped) {
+                case .missing: moved.append((one.entry, nil))
+                case .inside(let copied): moved.append((one.entry, copied))
+                case .refused: intake.giveUp()
+                }
             }
             try intake.finish()
         } catch {
             return
         }
-        for entries in Dictionary(grouping: moved, by: \.trash.directory).values {
-            _ = user.acting { entries[0].trash.remove(entries.map(\.name)) }
+        for entries in Dictionary(grouping: moved, by: { ObjectIdentifier($0.entry.trash) }).values {
+            _ = user.acting { entries[0].entry.trash.remove(entries) }
         }
     }
 
-    /// Moves one entry. Returns true if all of it is inside.
-    private func take(_ deleted: Deleted, _ intake: TrashIntake, _ isStopped: () -> Bool) -> Bool {
-        let file = deleted.entry.file
+    private enum Outcome {
+        /// All of it is inside.
+        case inside(CopiedFile)
+        /// The information names a path even if its file is missing, so it is removed.
+        case missing
+        case refused
+    }
+
+    /// Moves one entry.
+    private func take(_ deleted: Deleted, _ intake: TrashIntake, _ isStopped: () -> Bool) -> Outcome {
+        let name = deleted.entry.name
+        guard let files = deleted.entry.trash.files else { return .refused }
         let found = user.acting { () -> Result<stat, Errno> in
-            do throws(Errno) { return .success(try file.status()) } catch { return .failure(error) }
+            do throws(Errno) { return .success(try files.status(name.bytes)) } catch {
+                return .failure(error)
+            }
         }
         guard case .success(let status) = found else {
-            // The information names a path even if its file is missing, so it is removed.
-            if case .failure(.noEntry) = found { return true }
-            return false
+            if case .failure(.noEntry) = found { return .missing }
+            return .refused
         }
         do throws(FileError) {
-            if status.isRegular, let source = open(file), try intake.holds(source, deletedFrom: deleted.path)
+            if status.isRegular, let source = open(name, in: files),
+                try intake.holds(source, deletedFrom: deleted.path)
             {
-                return true
+                return .inside(CopiedFile(name: name.bytes, status: source.status))
             }
-            guard try copy(file, status, to: intake.place(), intake, isStopped) else { return false }
-            try intake.enter(file.name, deleted.entry.info, deletedFrom: deleted.path)
-            return true
+            let copied = try copy(name, status, from: files, to: intake.place(), intake, isStopped)
+            guard let copied else { return .refused }
+            try intake.enter(name, deleted.entry.info, deletedFrom: deleted.path)
+            return .inside(copied)
         } catch {
-            return false
+            return .refused
         }
     }
 
-    /// Copies a tree. Returns false if it cannot be read, or is of a kind that a vault does not keep.
+    /// Copies a tree. Returns nil if it cannot be read, is too deep, or of a kind that a vault does not keep.
     private func copy(
-        _ path: HostPath, _ status: stat, to directory: UInt64, _ intake: TrashIntake, _ isStopped: () -> Bool
-    ) throws(FileError) -> Bool {
-        guard !isStopped(), user.owns(status) else { return false }
+        _ name: Name, _ status: stat, from directory: OwnedDirectory, to place: UInt64, _ intake: TrashIntake,
+        _ isStopped: () -> Bool, depth: Int = 0
+    ) throws(FileError) -> CopiedFile? {
+        guard !isStopped(), status.st_uid == user.id else { return nil }
         if status.isRegular {
-            guard let source = open(path) else { return false }
-            return try intake.addFile(
-                ImportFile(name: path.name, details: source.details, source: source), to: directory,
-                unless: isStopped)
+            guard let source = open(name, in: directory) else { return nil }
+            let file = ImportFile(name: name, details: source.details, source: source)
+            let isAdded = try intake.addFile(file, to: place, unless: isStopped)
+            return isAdded ? CopiedFile(name: name.bytes, status: source.status) : nil
         }
         if status.isSymbolicLink {
-            guard let target = onHost({ () throws(Errno) in try path.linkTarget() }) else { return false }
-            try intake.addSymbolicLink(path.name, target: target, to: directory)
-            return true
+            let target = onHost { () throws(Errno) in try directory.linkTarget(name.bytes) }
+            guard let target else { return nil }
+            try intake.addSymbolicLink(name, target: target, to: place)
+            return CopiedFile(name: name.bytes, status: status)
         }
-        guard status.isDirectory, let names = onHost({ () throws(Errno) in try path.list() }),
-            let details = details(path)
-        else { return false }
-        let ino = try intake.addDirectory(path.name, mode: details.mode, to: directory)
+        guard status.isDirectory, depth < Self.depthMax,
+            let own = onHost({ () throws(Errno) in try directory.directory(name.bytes) }),
+            let names = onHost({ () throws(Errno) in try own.names() }), let details = details(own)
+        else { return nil }
+        let ino = try intake.addDirectory(name, mode: details.mode, to: place)
+        var copied = CopiedFile(name: name.bytes, status: own.status)
         for name in names {
-            let inner = path.appending(name)
-            guard let status = onHost({ () throws(Errno) in try inner.status() }),
-                try copy(inner, status, to: ino, intake, isStopped)
-            else { return false }
+            guard let status = onHost({ () throws(Errno) in try own.status(name) }),
+                let inner = try copy(
+                    Name(name), status, from: own, to: ino, intake, isStopped, depth: depth + 1)
+            else { return nil }
+            copied.inner.append(inner)
         }
         try intake.finishDirectory(ino, details)
-        return true
+        return copied
     }
 
-    private func details(_ directory: HostPath) -> FileDetails? {
+    private func details(_ directory: OwnedDirectory) -> FileDetails? {
         onHost { () throws(Errno) in
-            let descriptor = try directory.open(O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+            let descriptor = try directory.readable()
             defer { close(descriptor) }
-            var status = stat()
-            guard fstat(descriptor, &status) == 0 else { throw .last }
-            return FileDetails(status, attributes: userAttributes(of: descriptor))
+            return FileDetails(directory.status, attributes: userAttributes(of: descriptor))
         }
     }
 
-    private func open(_ path: HostPath) -> SourceFile? {
-        guard let source = onHost({ () throws(Errno) in try SourceFile(path) }), user.owns(source.status)
-        else { return nil }
-        return source
+    private func open(_ name: Name, in directory: OwnedDirectory) -> SourceFile? {
+        onHost { () throws(Errno) in try SourceFile(directory.file(name.bytes), name: name) }
     }
 
     /// Nil on failure.
@@ -170,10 +191,12 @@ struct TrashReturn {
         {
             return true
         }
+        guard let files = deleted.entry.trash.files else { return false }
+        let name = deleted.entry.name
         var looks = Self.classificationsMax
-        if holdsPhoto(of: deleted.entry.file, library, &looks) { return true }
+        if holdsPhoto(name, in: files, library, &looks) { return true }
         // Removing a photo from moments put it into the vault's own trash.
-        guard let source = open(deleted.entry.file) else { return false }
+        guard let source = open(name, in: files) else { return false }
         return (try? intake.holds(source, deletedFrom: deleted.path)) ?? false
     }
 
@@ -182,16 +205,25 @@ struct TrashReturn {
     }
 
     /// Whether a file, or one of the first in a directory, has the bytes of a photo of this space.
-    private func holdsPhoto(of path: HostPath, _ library: Library, _ looks: inout Int) -> Bool {
-        guard looks > 0, let status = onHost({ () throws(Errno) in try path.status() }) else { return false }
+    private func holdsPhoto(
+        _ name: Name, in directory: OwnedDirectory, _ library: Library, _ looks: inout Int, depth: Int = 0
+    ) -> Bool {
+        guard looks > 0, let status = onHost({ () throws(Errno) in try directory.status(name.bytes) }) else {
+            return false
+        }
         if status.isDirectory {
-            for name in onHost({ () throws(Errno) in try path.list() }) ?? [] {
-                if holdsPhoto(of: path.appending(name), library, &looks) { return true }
+            guard depth < Self.depthMax,
+                let own = onHost({ () throws(Errno) in try directory.directory(name.bytes) })
+            else { return false }
+            for name in onHost({ () throws(Errno) in try own.names() }) ?? [] {
+                if holdsPhoto(Name(name), in: own, library, &looks, depth: depth + 1) { return true }
             }
             return false
         }
         looks -= 1
-        guard status.isRegular, status.st_size > 0, let source = open(path) else { return false }
+        guard status.isRegular, status.st_size > 0, let source = open(name, in: directory) else {
+            return false
+        }
         return ((try? library.photo(equalTo: source)) ?? nil) != nil
     }
 }

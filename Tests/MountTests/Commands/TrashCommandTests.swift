@@ -49,12 +49,52 @@ import Testing
         #expect(try place.bytes(place.albums + "/T/a.jpg") == Photo().bytes)
     }
 
-    @Test func `a name that is not UTF-8 is given as it is shown`() throws {
-        try place.shell("cd D; mv \(Self.day)/a.jpg \(Self.day)/$'p\\xff.jpg'; rm \(Self.day)/$'p\\xff.jpg'")
-        let line = try #require(try trash("list").lines.first)
-        let name = try #require(line.split(separator: " ").first { $0.hasSuffix(".jpg") })
-        #expect(try trash("restore", String(name)).status == 0)
-        #expect(try place.shell("cd D/\(Self.day); test -e $'p\\xff.jpg' && echo there") == "there\n")
+    @Test func `names of any bytes are shown differently, and given so or as they are`() throws {
+        // The escape is as long in all, and the last has a backslash of its own.
+        let names = ["k\\xe9.jpg", "k\\xff.jpg", "k\u{FFFD}.jpg", "ctl\\x01.jpg", "k\\\\xfe.jpg"]
+        try place.shell(
+            """
+            cd D/\(Self.day); names=($'k\\xe9.jpg' $'k\\xff.jpg' $'k\\xef\\xbf\\xbd.jpg' $'ctl\\x01.jpg')
+            for n in "${names[@]}" 'k\\xfe.jpg'
+            do { cat ../../../source/a.jpg; echo "$n"; } >"$n"; rm "$n"; done
+            """)
+        let lines = try trash("list").lines
+        for name in names {
+            #expect(lines.count { $0.contains("  \(name)  ") && $0.hasSuffix("/\(name)") } == 1, "\(lines)")
+        }
+        for name in names.dropFirst() { #expect(try trash("restore", name).status == 0, "\(name)") }
+        let raw = try place.shell("'\(obscura)' trash D restore $'k\\xe9.jpg'")
+        #expect(raw == "k\\xe9.jpg: restored to \(Self.day)/k\\xe9.jpg\n")
+        #expect(try trash("list").lines == ["the trash is empty"])
+        let left = try place.shell("ls D/\(Self.day) | od -An -c | tr -d ' \\n'")
+        #expect(left.contains("k351.jpg") && left.contains("k377.jpg"), "\(left)")
+    }
+
+    @Test func `a name that means two entries is not guessed`() throws {
+        try place.shell(
+            """
+            cd D/\(Self.day); for n in $'k\\xe9.jpg' 'k\\xe9.jpg'
+            do { cat ../../../source/a.jpg; echo "$n"; } >"$n"; rm "$n"; done
+            """)
+        let ended = try trash("restore", "k\\xe9.jpg")
+        #expect(ended.status == 1 && ended.error.contains("give k\\\\xe9.jpg"), "\(ended.error)")
+        #expect(try trash("restore", "k\\\\xe9.jpg").status == 0)
+        #expect(try trash("restore", "k\\xe9.jpg").status == 0)
+    }
+
+    @Test func `a day, and everything`() throws {
+        let before = try place.files(place.mountPoint)
+        try place.shell("rm D/\(Self.day)/*.jpg; rm -r D/albums/T; echo x >D/.Trash-$(id -u)/files/loose")
+        #expect(try trash("restore", "2019-03-05").status == 1)
+        #expect(try trash("restore", "2019-03-04").lines.count == 2)
+        #expect(try trash("list").lines.count == 1)
+        try place.shell("rm D/\(Self.day)/*.jpg")
+        let all = try trash("restore", "--all")
+        #expect(all.status == 1 && all.lines.count == 2 && all.error.contains("loose: no program noted"))
+        #expect(try trash("restore", "--all", "a.jpg").status == 2)
+        #expect(try trash("list", "--all").status == 2)
+        let moments = before.filter { $0.hasPrefix("moments/") }.map { String($0.dropFirst(8)) }
+        #expect(try place.files(place.moments) == moments)
     }
 
     @Test func `a path is a name too: of several entries the newest is meant`() throws {

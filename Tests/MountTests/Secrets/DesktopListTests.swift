@@ -95,11 +95,11 @@ import Testing
         try place.mount()
         // The sweep at the beginning is done with the file before it becomes a link.
         try #require(try eventually { try !text("recently-used.xbel").contains("<bookmark ") })
+        // The file that a link leads to may be any other program's.
         try write(list([place.albums + "/a.jpg"]), "elsewhere")
         try place.shell("ln -sf elsewhere '\(data)/recently-used.xbel'")
         try place.unmount()
-        let emptied = try text("elsewhere")
-        #expect(emptied.hasSuffix("</xbel>") && !emptied.contains("<bookmark "))
+        #expect(try text("elsewhere") == list([place.albums + "/a.jpg"]))
         #expect(try place.shell("readlink '\(data)/recently-used.xbel'") == "elsewhere\n")
     }
 
