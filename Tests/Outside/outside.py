@@ -19,7 +19,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 if IS_ROOT and "OUTSIDE_ALONE" not in os.environ:
     os.environ["OUTSIDE_ALONE"] = "1"
-    os.execvp("unshare", ["unshare", "-m", "--propagation", "private", sys.executable, "-B", *sys.argv])
+    os.execvp("unshare", ["unshare", "-m", "--propagation", "slave", sys.executable, "-B", *sys.argv])
 
 
 def run(words, check=True, **more):
