@@ -136,6 +136,7 @@ final class SpacesFile {
             wanted.deallocate()
             found.deallocate()
         }
+        guard let expected = wanted.baseAddress, let read = found.baseAddress else { return end }
         stream.rewind()
         var (offset, used) = (firstSize, UInt64(0))
         while offset < end {
@@ -144,7 +145,7 @@ final class SpacesFile {
             let isRead = (try? calls.readFully(file, found.slice(0, count), at: offset)) == count
             guard isRead else { return end }
             offset += UInt64(count)
-            if !wanted.slice(0, count).elementsEqual(found.slice(0, count)) { used = offset }
+            if memcmp(expected, read, count) != 0 { used = offset }
         }
         return used
     }

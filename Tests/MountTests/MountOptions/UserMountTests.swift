@@ -25,6 +25,12 @@ import Testing
             ? ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups"] : []
     }
 
+    /// A command that keeps a copy of the mounts of this place, and of no other test's, in a mount namespace of its own.
+    private var hold: String {
+        "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount --propagation slave "
+            + "sh -c 'mount --make-private $(findmnt -no TARGET -T .); echo >ready; exec sleep 600'"
+    }
+
     private func run(_ place: Place, _ words: String...) throws -> Ended { try place.run(asUser + words) }
 
     /// Lines of a shell that is the user's and ends at the first failure.
@@ -85,12 +91,11 @@ import Testing
     /// It would live on there, for as long as the container does, and the vault would be in use.
     @Test func `a copy of the mount in another namespace is named, and cut off if asked`() throws {
         let place = try makePlace()
-        let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount"
         let line = """
             as() { \(asUser.joined(separator: " ")) "$@"; }
             as bin/obscura mount V D --password-file pw
             mkfifo ready
-            \(unshare) sh -c 'echo >ready; exec sleep 600' >&2 &
+            \(hold) >&2 &
             trap "kill $!" EXIT
             cat ready
             held="held by sleep (process $!) in another mount namespace"
@@ -111,12 +116,11 @@ import Testing
     /// No umount(8) can be refused, so the commands say afterwards what is left.
     @Test func `a copy is named when the mount is gone from its directory`() throws {
         let place = try makePlace()
-        let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount"
         let line = """
             as() { \(asUser.joined(separator: " ")) "$@"; }
             as bin/obscura mount V D --password-file pw
             mkfifo ready
-            \(unshare) sh -c 'echo >ready; exec sleep 600' >&2 &
+            \(hold) >&2 &
             trap "kill $!" EXIT
             cat ready
             held="unmounted from $PWD/D, but held by sleep (process $!) in another mount namespace"
