@@ -59,28 +59,30 @@ final class DatabaseFiles {
 
     /// Has SQLite's own VFS call this in place of the system for every call with a path.
     func serve() -> Bool {
-        Self.served = self
+        DatabaseFiles.served = self
         guard let vfs = sqlite3_vfs_find("unix"), let set = vfs.pointee.xSetSystemCall else { return false }
         let open: @convention(c) (UnsafePointer<CChar>?, Int32, Int32) -> Int32 = { path, flags, mode in
-            Self.answer(path) { files, name in files.open(name, flags, mode: mode) }
+            DatabaseFiles.answer(path) { files, name in files.open(name, flags, mode: mode) }
         }
         let access: @convention(c) (UnsafePointer<CChar>?, Int32) -> Int32 = { path, _ in
-            Self.answer(path) { files, name in files.status(name) == nil ? Self.missing() : 0 }
+            DatabaseFiles.answer(path) { files, name in
+                files.status(name) == nil ? DatabaseFiles.missing() : 0
+            }
         }
         let look: @convention(c) (UnsafePointer<CChar>?, UnsafeMutablePointer<stat>?) -> Int32 = {
             path, found in
-            Self.answer(path) { files, name in
-                guard let status = files.status(name) else { return Self.missing() }
+            DatabaseFiles.answer(path) { files, name in
+                guard let status = files.status(name) else { return DatabaseFiles.missing() }
                 found?.pointee = status
                 return 0
             }
         }
         let remove: @convention(c) (UnsafePointer<CChar>?) -> Int32 = { path in
-            Self.answer(path) { files, name in files.remove(name) }
+            DatabaseFiles.answer(path) { files, name in files.remove(name) }
         }
         let openDirectory: @convention(c) (UnsafePointer<CChar>?, UnsafeMutablePointer<Int32>?) -> Int32 = {
             _, opened in
-            guard let own = try? Self.served?.directory.readable() else { return SQLITE_CANTOPEN }
+            guard let own = try? DatabaseFiles.served?.directory.readable() else { return SQLITE_CANTOPEN }
             opened?.pointee = own
             return SQLITE_OK
         }
