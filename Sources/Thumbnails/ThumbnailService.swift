@@ -263,8 +263,8 @@ package final class ThumbnailService: @unchecked Sendable {
 
     /// Releases resources that are only needed while pictures are made in the background.
     package func releaseIdleInBackground() {
+        // Slow pictures leave no process behind.
         backgroundMaker?.releaseIdle()
-        postponedMaker?.releaseIdle()
     }
 
     /// Ends all in-flight requests: their waiters get no picture.

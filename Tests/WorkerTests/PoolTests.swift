@@ -68,9 +68,8 @@ extension WorkerTests {
 
         /// By its own limit: the deadline is for machines on which nothing gets its turn.
         @Test func `a picture that computes without end is stopped`() {
-            let workers = ThumbnailWorkers(
-                executable: workerPath, count: 1, deadlineMilliseconds: 600_000,
-                arguments: ["--trial", "stall"])
+            let workers = makeWorkers(
+                deadlineMilliseconds: 600_000, trial: "stall", quickMilliseconds: 600_000)
             #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) }
         }
 

@@ -95,7 +95,7 @@ extension WorkerTests {
             #expect(endless.end().count { $0 == .failure(.cancelled) } == most)
         }
 
-        @Test func `a slow picture has the lower priority, and an end`() throws {
+        @Test func `a slow picture has the lower priority`() throws {
             let workers = makeWorkers(
                 deadlineMilliseconds: 600_000, trial: "stall-unless-jpeg", quickMilliseconds: 1)
             let endless = stall(1, workers)
@@ -109,10 +109,6 @@ extension WorkerTests {
             }
             #expect(hasGivenWay)
             #expect(endless.end() == [.failure(.cancelled)])
-            // By the limit of processor time.
-            let whole = makeWorkers(
-                deadlineMilliseconds: 600_000, trial: "stall", quickMilliseconds: Self.quickMilliseconds)
-            #expect(throws: ThumbnailError.undecodable) { try whole.thumbnail(good) }
         }
 
         /// All exceed a millisecond, some are begun again; then no process is left that gives way.

@@ -21,8 +21,8 @@ package enum WorkerProtocol {
     /// Says that the decoding process has used the request's `quickMilliseconds`, and gives way to others from now on.
     /// No outcome has this number.
     package static let slowNotice: UInt64 = 0x51_0000
-    /// Of a decoding process that gives way: it gets a tenth of the time of another one that wants the same processor.
-    package static let slowNiceness: Int32 = 10
+    /// Of a decoding process that gives way: it gets a third of the time of another one that wants the same processor.
+    package static let slowNiceness: Int32 = 5
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
     /// Fonts in a request, at most.
