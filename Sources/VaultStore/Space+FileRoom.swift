@@ -45,7 +45,7 @@ extension Space {
     private static let largeShare = 0.99
 
     /// Page slots that the rows of a file take.
-    private static let slotsPerFile = 0.28
+    private static let slotsPerFile = 0.085
     /// Bytes of a photo that makes way.
     private static let purgedBytesUsual: UInt64 = 4 << 20
 
