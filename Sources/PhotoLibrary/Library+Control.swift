@@ -14,7 +14,8 @@ import VaultStore
 /// - `user.obscura.status`: the room, the counts and the state of the space.
 /// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
-///   or empty. The first is `CheckCursor.start`. A `damage` line for each finding is followed, in the same order, by
+///   or empty. The first is `CheckCursor.start`. A `note` line for each that is no damage; a `damage` line for each other
+///   finding is followed, in the same order, by
 ///   its `kind` and `path` lines; paths are in hexadecimal.
 extension Library {
     /// XATTR_SIZE_MAX, the limit of an answer.
@@ -49,9 +50,11 @@ extension Library {
                 ("cursor", step.next.map { $0.description } ?? ""), ("bytes", "\(step.bytes)"),
                 ("total", "\(step.total)"),
             ]
-            values += step.findings.map { ("damage", $0.text) }
+            let damage = step.findings.filter { !$0.isNote }
+            values += step.findings.filter(\.isNote).map { ("note", $0.text) }
+            values += damage.map { ("damage", $0.text) }
             // Last, so that an answer that is too long loses none of the above. Names may hold newlines.
-            values += step.findings.flatMap { finding in
+            values += damage.flatMap { finding in
                 [("kind", finding.kind.rawValue)] + finding.paths.map { ("path", hexadecimal($0)) }
             }
             let answer = lines(values)

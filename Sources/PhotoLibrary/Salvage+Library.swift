@@ -4,12 +4,14 @@ public import VaultStore
 
 extension Salvage {
     /// Reads all of a space. Calls `progress` with the number of finished segments.
+    ///
+    /// - Parameter readOnly: nothing will be rebuilt.
     public static func survey(
-        _ unlocked: UnlockedSpace, options: LibraryOptions,
+        _ unlocked: UnlockedSpace, options: LibraryOptions, readOnly: Bool = false,
         progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> Salvage {
         try survey(
-            unlocked, options.treeOptions,
+            unlocked, options.treeOptions, readOnly: readOnly,
             classify: { unlocked throws(VaultError) in try classify(unlocked, options) },
             progress: progress)
     }

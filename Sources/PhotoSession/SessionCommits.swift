@@ -28,7 +28,10 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
         let (session, tree, space) = (session, session.tree, session.space)
         do throws(CatalogueError) {
             return try session.catalogue.commitTransaction(
-                before: { _ throws(CatalogueError) in try tree.storeChanges() },
+                before: { _ throws(CatalogueError) in
+                    space.renewHalved()
+                    try tree.storeChanges()
+                },
                 freeze: {
                     session.noteTransactionEnd(tree.tables.changeCount)
                     tree.unwritten.freeze()

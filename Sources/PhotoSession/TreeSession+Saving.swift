@@ -91,7 +91,10 @@ extension TreeSession {
         inode.row.allocated = file.map.allocated
         inode.row.modified = file.modified
         inode.row.changed = file.changed
-        if file.hasNewBytes { inode.row.revision += 1 }
+        if file.hasNewBytes {
+            inode.row.revision += 1
+            inode.row.flags.remove(.foundWithoutRecord)
+        }
         tree.touch(inode)
     }
 

@@ -308,6 +308,7 @@ extension Space {
     /// Closes the space: makes all changes durable, then erases the soft roots and gives up the claim.
     public func close() throws(StoreError) {
         guard !isReadOnly else { return }
+        try? renewAtEnd()
         // A mount may have started from a soft root and changed nothing: then only that root refers to its state.
         if !isClean { try publish(freeze(), durable: true) }
         // Everything is durable by now, so a failure here loses nothing: the remaining sectors are free for the next

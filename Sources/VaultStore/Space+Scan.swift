@@ -103,12 +103,25 @@ extension Space {
         return range.lowerBound..<range.lowerBound + count
     }
 
-    /// In a vault that grows, creates missing segments, so that the new state can use them: those below the vault's own
-    /// count, even if a forged root names more, and those of pages.
-    private func replaceMissingSegments() {
+    /// In a vault that grows: the segments without a file.
+    public var missingSegments: [Int] {
+        guard grows else { return [] }
+        return (0..<segmentCount).filter { !files.hasFile($0) }
+    }
+
+    /// In a vault that grows, counts segments that have no file as part of the space.
+    public func countSegments(through last: Int) {
+        guard grows, last < Geometry.segmentsMax else { return }
+        lock.withLock { sectors.addSegments(to: last + 1) }
+    }
+
+    /// In a vault that grows, creates missing segments, so that the new state can use them: those of pages, and if
+    /// `all` those below the vault's own count, even if a forged root names more.
+    private func replaceMissingSegments(all: Bool) {
         guard grows else { return }
         let ofPages = pairs.flatMap { [Int($0.a), Int($0.b)] }
-        for number in Set(0..<min(sectors.segmentCount, segmentCountNow())).union(ofPages).sorted()
+        let own = all ? min(sectors.segmentCount, segmentCountNow()) : 0
+        for number in Set(0..<own).union(ofPages).sorted()
         where (try? files.writtenSectors(number)) == nil {
             // Its contents are lost. If the disk is full, later writes to it fail and report that.
             try? files.create(number)
@@ -183,8 +196,10 @@ extension Space {
     /// highest found) and do not overwrite the old state's pages. If no two segments are free for pages, the old
     /// state's are overwritten: then the old state is lost before the new one is complete, but no extent of the new one
     /// is.
-    public func beginState(after newest: UInt64) {
-        replaceMissingSegments()
+    ///
+    /// - Parameter replacingMissing: whether missing segments are created, empty; else only those of pages are.
+    public func beginState(after newest: UInt64, replacingMissing: Bool) {
+        replaceMissingSegments(all: replacingMissing)
         // Not earlier: the claim's own segments may have been missing.
         attachClaim(foundRoots)
         lock.withLock {
@@ -206,8 +221,10 @@ extension Space {
 
 extension UnlockedSpace {
     /// Opens the space for building a new state; see `Space.openBlank`.
-    public func openBlankSpace() throws(VaultError) -> Space {
-        var (files, keys, options) = try parts(readOnly: false)
+    ///
+    /// - Parameter readOnly: only to look for extents, whoever writes to the space.
+    public func openBlankSpace(readOnly: Bool = false) throws(VaultError) -> Space {
+        var (files, keys, options) = try parts(readOnly: readOnly)
         countSegments(through: try vault.highestNumber(layout), &options)
         try begin(options.claim)
         do throws(StoreError) {

@@ -129,6 +129,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     public internal(set) var exchange: SegmentExchange?
     /// The root copy, 0 or 1, of which no root opens at its place; nil if there is none.
     var missingRootCopy: Int?
+    /// Whether at least one root has both copies, so that mounts may write.
+    public var missesNoRoots: Bool { missingRootCopy == nil }
+    /// Parts of which one copy was found not to open. The next commits write them anew.
+    let halved = Mutex<Set<StructurePart>>([])
     /// Whether the newest root of a closed space is lost: a delta is newer than all roots found.
     public internal(set) var hasLostNewestRoot = false
     /// Whether newer states than the opened one, or roots that may be theirs, could not be read.
@@ -337,7 +341,10 @@ public final class Space: PageStorage, @unchecked Sendable {
                     throw error
                 }
                 let page = UnsafeRawBufferPointer(sealed)
-                if codec.open(page, as: identity, copy: copy, expected: tag, into: plain) { return }
+                if codec.open(page, as: identity, copy: copy, expected: tag, into: plain) {
+                    if copy == 1 { noteHalved(identity, place) }
+                    return
+                }
             }
             throw .damaged
         }
@@ -424,7 +431,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     public var newestDurable: UInt64 { lock.withLock { durableGeneration } }
 
     /// Whether the newest root is durable and nothing has changed since.
-    public var isClean: Bool { lock.withLock { current.isDurable && !isChanged } }
+    public var isClean: Bool { lock.withLock { current.isDurable && !isChanged } && !hasHalved }
 }
 
 /// Calls `body` with 4096 temporary bytes.

@@ -1,3 +1,4 @@
+import Recovery
 import VaultStore
 
 func runBackup(_ arguments: Arguments) throws(Failure) {
@@ -10,11 +11,13 @@ func runBackup(_ arguments: Arguments) throws(Failure) {
     if isInside(source, target) {
         throw Failure(.usage, destination, "the vault is inside it: name a directory of its own for the copy")
     }
+    let check = try arguments.has(.check) ? checkSource(vault, arguments) : nil
     let progress = ProgressLine("Copying", quiet: arguments.has(.quiet))
     var result: Result<BackupReport, BackupError>?
     notingInterruption {
         do throws(BackupError) {
-            let report = try Vault.backup(vault, to: destination) { (done, total) throws(BackupError) in
+            let report = try Vault.backup(vault, to: destination, damaged: check?.sectors) {
+                (done, total) throws(BackupError) in
                 if wasInterrupted { throw .interrupted }
                 progress.show(done: done, total: total)
             }
@@ -25,13 +28,59 @@ func runBackup(_ arguments: Arguments) throws(Failure) {
     switch result {
     case .success(let report):
         if arguments.has(.json) {
-            say(report.json(vault, destination).line)
+            say(report.json(vault, destination, check).line)
         } else {
             describe(report, vault, destination)
+            if let check { describe(check, destination) }
         }
-        try conclude(report, vault)
+        try conclude(report, vault, destination, check)
     case .failure(let error): throw failure(error, vault, destination)
     case nil: preconditionFailure("the backup has ended")
+    }
+}
+
+/// The check of `backup --check`: of the space that the password opens, and of no other.
+struct SourceCheck {
+    /// Kept until the end, with the vault's lock: nothing changes meanwhile.
+    let unlocked: UnlockedSpace
+    let sectors: DamagedSectors
+    let findings: [CheckFinding]
+}
+
+/// Reads all of the space that the password opens. Throws if its newest state cannot be read.
+private func checkSource(_ vault: String, _ arguments: Arguments) throws(Failure) -> SourceCheck {
+    let password = try Passwords(arguments).toOpen(vault)
+    let unlocked = try onVault(vault) { () throws(VaultError) in
+        try unlockPatiently(vault, password, readOnly: true)
+    }
+    let progress = ProgressLine("Checking", quiet: arguments.has(.quiet))
+    let report = try notingInterruption { () throws(Failure) in
+        defer { progress.end() }
+        return try onVault(vault) { () throws(VaultError) in
+            try SpaceCheck.run(unlocked) { done, total in
+                progress.show(done: done, total: total)
+                return !wasInterrupted
+            }
+        }
+    }
+    if report.isInterrupted { throw Failure(.interrupted, vault, "interrupted: nothing was copied") }
+    guard report.isNewestState else {
+        throw Failure(
+            .damaged, vault,
+            "its newest state cannot be read, so nothing was copied: run obscura check \(vault) --repair first")
+    }
+    let findings = report.findings.map { CheckFinding($0) }
+    return SourceCheck(
+        unlocked: unlocked, sectors: unlocked.damaged(report.damagedSectors),
+        findings: findings)
+}
+
+private func describe(_ check: SourceCheck, _ destination: String) {
+    for finding in check.findings { say(finding.text) }
+    if check.unlocked.spaceCount > 1 {
+        say(
+            "\(destination): only the space of this password was checked; all else was copied as it is, "
+                + "used or not")
     }
 }
 
@@ -43,29 +92,59 @@ private func describe(_ report: BackupReport, _ vault: String, _ destination: St
         say("\(vault)/\(place.path): \(bytes) cannot be read; the copy keeps what it had there")
     }
     if report.unreadable.count > placesMax { say("and \(report.unreadable.count - placesMax) more places") }
+    for place in report.contradicting.prefix(placesMax) {
+        let bytes = "\(place.bytes) bytes from \(place.offset) on"
+        say("\(vault)/\(place.path): \(bytes) differ without a change of the space; the copy keeps its own")
+    }
+    if report.contradicting.count > placesMax {
+        say("and \(report.contradicting.count - placesMax) more places")
+    }
     if !report.strays.isEmpty { note(strayLine(report.strays, vault)) }
 }
 
 extension BackupReport {
     /// The output of `obscura backup --json`.
-    func json(_ vault: String, _ destination: String) -> JSON {
-        let places = unreadable.map { place in
-            JSON.object([
-                ("path", .path(place.path)), ("offset", .number(place.offset)),
-                ("bytes", .number(place.bytes)),
-            ])
+    func json(_ vault: String, _ destination: String, _ check: SourceCheck? = nil) -> JSON {
+        func list(_ places: [UnreadablePlace]) -> JSON {
+            .list(
+                places.map { place in
+                    JSON.object([
+                        ("path", .path(place.path)), ("offset", .number(place.offset)),
+                        ("bytes", .number(place.bytes)),
+                    ])
+                })
         }
+        let isComplete =
+            missingSegments == 0 && unreadable.isEmpty && contradicting.isEmpty && refused.isEmpty
         return .object([
             ("vault", .path(vault)), ("destination", .path(destination)),
-            ("complete", .bool(missingSegments == 0 && unreadable.isEmpty)), ("bytes", .number(bytes)),
+            ("complete", .bool(isComplete)), ("bytes", .number(bytes)),
             ("bytes_written", .number(bytesWritten)), ("missing_segments", .count(missingSegments)),
-            ("unreadable", .list(places)), ("unexpected_files", .list(strays.sorted().map { .path($0) })),
+            ("unreadable", list(unreadable)), ("contradicting", list(contradicting)),
+            ("refused", list(refused)), ("findings", check.map { .list($0.findings.map(\.json)) } ?? .null),
+            ("unexpected_files", .list(strays.sorted().map { .path($0) })),
         ])
     }
 }
 
-/// Throws if the vault is damaged.
-private func conclude(_ report: BackupReport, _ vault: String) throws(Failure) {
+/// Throws if the vault is damaged, or the copy.
+private func conclude(
+    _ report: BackupReport, _ vault: String, _ destination: String, _ check: SourceCheck?
+) throws(Failure) {
+    if let check, check.findings.contains(where: { !$0.isNote }) {
+        let places = counted(report.refused.count, "place")
+        throw Failure(
+            .damaged, vault,
+            "damage found: \(counted(check.findings.count, "line")) above; the copy keeps its own bytes in \(places): "
+                + "run obscura check \(destination), and if it is whole, copy it back")
+    }
+    if !report.contradicting.isEmpty {
+        throw Failure(
+            .damaged, vault,
+            "it and the copy differ in \(counted(report.contradicting.count, "place")) where nothing was changed: one of "
+                + "them is damaged, or a mount was killed; run obscura check \(vault), then obscura check \(destination)"
+        )
+    }
     let found = [
         (report.missingSegments, "segment", "of it missing"),
         (report.unreadable.count, "place", "of it cannot be read"),

@@ -33,12 +33,21 @@ private func checkVault(
     let unlocked = try onVault(vault) { () throws(VaultError) in
         try unlockPatiently(vault, password, readOnly: true)
     }
-    let report = try check(unlocked, vault, &output, readsContent: true)
-    output.add(report.findings.map { CheckFinding($0) })
+    var report = try check(unlocked, vault, &output, readsContent: true)
+    let damage = report.findings.filter { !$0.isNote }
+    output.add(damage.map { CheckFinding($0) })
+    output.add(notes: report.findings.filter(\.isNote).map { CheckFinding($0) })
+    let salvage = try lookFurther(unlocked, vault, arguments, &report, &output)
     output.isComplete = true
-    let count = files.count + report.findings.count
+    let count = files.count + damage.count
     let summary = "\(counted(report.fileCount, "file")), \(sizeText(report.bytes)) read"
-    guard count > 0 else { return output.line("\(vault): nothing is damaged: \(summary)") }
+    if count == 0, !arguments.has(.repair) || report.findings.isEmpty {
+        if report.findings.isEmpty { return output.line("\(vault): nothing is damaged: \(summary)") }
+        output.line("\(vault): nothing is lost: \(summary)")
+        return output.line(
+            "\(vault): a copy that does not open is made anew by obscura check \(vault) --repair, "
+                + "or by the next mount that writes there")
+    }
     if unlocked.isClaimedByOthers {
         throw Failure(
             .inUse, vault,
@@ -49,7 +58,40 @@ private func checkVault(
     guard arguments.has(.repair) else {
         throw Failure(.damaged, vault, "damage found: \(lines(count, output)); \(summary)")
     }
-    try repair(unlocked, vault, files, report, &output)
+    try repair(unlocked, vault, files, report, salvage, &output)
+}
+
+/// Where the catalogue cannot be read, looks for what records tell, and names the files that a mount does not show.
+/// Before a repair of a space in which bytes are lost, looks whether they are there again.
+private func lookFurther(
+    _ unlocked: UnlockedSpace, _ vault: String, _ arguments: Arguments, _ report: inout SpaceReport,
+    _ output: inout CheckOutput
+) throws(Failure) -> Salvage? {
+    // Not before an exchange of file names: the finds would lie elsewhere afterwards.
+    guard report.plan.exchange == nil else { return nil }
+    let mayRepair = arguments.has(.repair) && !unlocked.isClaimedByOthers
+    if report.plan.mustSalvage {
+        let salvage = try survey(unlocked, vault, readOnly: !mayRepair)
+        let hidden = salvage.hiddenNames()
+        if !hidden.paths.isEmpty {
+            output.add([
+                CheckFinding(
+                    kind: "catalogue", paths: hidden.paths,
+                    text: printable(hidden.text(all: arguments.has(.verbose))))
+            ])
+        }
+        if !mayRepair {
+            output.line(
+                "\(vault): obscura check \(vault) --repair brings back what was found: "
+                    + salvage.report.summary)
+        }
+        return salvage
+    }
+    guard mayRepair, report.plan.hasLostRuns else { return nil }
+    let salvage = try survey(unlocked, vault, readOnly: false)
+    guard salvage.findsMore else { return nil }
+    report.takeUp()
+    return salvage
 }
 
 /// `3 lines above`, or where they are members of an object.
@@ -86,7 +128,7 @@ private func checkMounted(_ directory: String, _ output: inout CheckOutput) thro
     let progress = ProgressLine("Checking")
     let space = try MountedSpace(directory)
     output.hasBegun = true
-    var found: [CheckFinding] = []
+    var (found, notes): ([CheckFinding], [CheckFinding]) = ([], [])
     var (known, bytes) = (Set<String>(), UInt64(0))
     // Also if the mount ends meanwhile.
     defer { output.bytes = bytes }
@@ -106,10 +148,14 @@ private func checkMounted(_ directory: String, _ output: inout CheckOutput) thro
                 }
             }
             found += answeredFindings(answer).filter { known.insert($0.text).inserted }
+            notes += answer.filter { $0.key == "note" && known.insert($0.value).inserted }.map {
+                CheckFinding(kind: FindingKind.structure.rawValue, text: $0.value)
+            }
             progress.show(done: cursor.isEmpty ? total : min(bytes, total), total: total)
         }
     }
     output.add(found)
+    output.add(notes: notes)
     if wasInterrupted {
         throw Failure(.interrupted, directory, "interrupted: not all of it is checked")
     }
@@ -119,7 +165,11 @@ private func checkMounted(_ directory: String, _ output: inout CheckOutput) thro
             .damaged, directory,
             "damage found: \(lines(found.count, output)); unmount it, then obscura check VAULT --repair")
     }
-    output.line("\(directory): nothing is damaged: \(sizeText(bytes)) read")
+    guard !notes.isEmpty else {
+        return output.line("\(directory): nothing is damaged: \(sizeText(bytes)) read")
+    }
+    output.line("\(directory): nothing is lost: \(sizeText(bytes)) read")
+    output.line("\(directory): a copy that does not open is made anew when the mount next writes, unless it is read-only")
 }
 
 /// The findings in an answer of a mount: their lines, then in the same order their kinds and paths. An older mount does
@@ -147,11 +197,9 @@ private func bytes(hexadecimal text: String) -> [UInt8]? {
 /// Lists the repairs, asks if there is a terminal, repairs, and checks again.
 private func repair(
     _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ report: SpaceReport,
-    _ output: inout CheckOutput
+    _ salvage: Salvage?, _ output: inout CheckOutput
 ) throws(Failure) {
     let isExchange = report.plan.exchange != nil
-    // Not before an exchange of file names: the finds would lie elsewhere afterwards.
-    let salvage = report.plan.mustSalvage && !isExchange ? try survey(unlocked, vault) : nil
     let found = salvage.map { ["keep the files found: \($0.report.summary)"] } ?? []
     let steps =
         report.plan.lines + found
@@ -186,17 +234,21 @@ private func goOn(
         return output.line("\(vault): repaired; nothing is damaged now")
     }
     output.add(report.findings.map { CheckFinding($0) })
-    try repair(unlocked, vault, files, report, &output)
+    let salvage =
+        report.plan.mustSalvage && report.plan.exchange == nil
+        ? try survey(unlocked, vault, readOnly: false) : nil
+    try repair(unlocked, vault, files, report, salvage, &output)
 }
 
 /// Searches for photos that the catalogue no longer lists.
-private func survey(_ unlocked: UnlockedSpace, _ vault: String) throws(Failure) -> Salvage {
+private func survey(_ unlocked: UnlockedSpace, _ vault: String, readOnly: Bool) throws(Failure) -> Salvage {
     let progress = ProgressLine("Looking for photos")
     return try notingInterruption { () throws(Failure) in
         defer { progress.end() }
         return try onVault(vault) { () throws(VaultError) in
             let bytes = try Vault.info(vault).segmentBytes
-            return try Salvage.survey(unlocked, options: .forThisUser) { done, total throws(VaultError) in
+            return try Salvage.survey(unlocked, options: .forThisUser, readOnly: readOnly) {
+                done, total throws(VaultError) in
                 let part = (Quantity(done) * Quantity(bytes), Quantity(total) * Quantity(bytes))
                 progress.show(done: part.0.value, total: part.1.value)
                 if wasInterrupted { throw VaultError.interrupted }
@@ -220,7 +272,8 @@ private func remaining(
     _ output: inout CheckOutput
 ) throws(Failure) -> [CheckFinding] {
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
-    let again = try check(unlocked, vault, &output, readsContent: readsFiles)
+    var again = try check(unlocked, vault, &output, readsContent: readsFiles)
+    again.findings.removeAll(where: \.isNote)
     let texts = again.findings.map(\.text)
     // Damaged files that the second check did not read, and about which it reports nothing else.
     let lost = before.findings.filter { finding in

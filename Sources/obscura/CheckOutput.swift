@@ -10,6 +10,8 @@ struct CheckFinding: Equatable {
     var paths: [[UInt8]] = []
     /// The line that is printed.
     var text: String
+    /// See `Finding.isNote`.
+    var isNote = false
 
     /// A finding that a mount told.
     init(kind: String, paths: [[UInt8]] = [], text: String) {
@@ -19,6 +21,7 @@ struct CheckFinding: Equatable {
     /// A finding in the space.
     init(_ finding: Finding) {
         self.init(kind: finding.kind.rawValue, paths: finding.paths, text: finding.text)
+        isNote = finding.isNote
     }
 
     /// A finding in the vault's files.
@@ -53,6 +56,8 @@ struct CheckOutput {
     var hasBegun = false
     /// All was checked.
     var isComplete = false
+    /// Findings that are no damage.
+    private(set) var notes: [CheckFinding] = []
     private var strays: [String] = []
     /// Nil if nothing was to be repaired.
     private var repairs: [String]?
@@ -78,6 +83,12 @@ struct CheckOutput {
     mutating func add(_ new: [CheckFinding]) {
         findings += new
         for finding in new { line(finding.text) }
+    }
+
+    /// Adds findings that are no damage, and prints them.
+    mutating func add(notes new: [CheckFinding]) {
+        notes += new
+        for finding in new { line("note: \(finding.text)") }
     }
 
     /// Adds files that do not belong to the vault.
@@ -111,7 +122,7 @@ struct CheckOutput {
         .object([
             ("checked", .path(place)), ("complete", .bool(isComplete)),
             ("files", fileCount.map { .count($0) } ?? .null), ("bytes_read", .number(bytes)),
-            ("findings", .list(findings.map(\.json))),
+            ("findings", .list(findings.map(\.json))), ("notes", .list(notes.map(\.json))),
             ("unexpected_files", .list(strays.map { .path($0) })),
             ("repairs", repairs.map { .list($0.map { .text($0) }) } ?? .null),
             ("repaired", .bool(isRepaired)),

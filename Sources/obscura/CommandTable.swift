@@ -27,7 +27,9 @@ enum Option: String, CaseIterable {
     case dryRun = "dry-run"
     case move
     case quiet
+    case check
     case repair
+    case verbose
     case discard
     case end
     case yes
@@ -53,8 +55,8 @@ enum Option: String, CaseIterable {
         case .qr: "FILE"
         case .idle: "TIME|off"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .takeout, .dryRun, .move, .quiet, .repair, .discard,
-            .end, .yes, .json, .special, .versions, .webdav, .all:
+        case .create, .passwordStdin, .foreground, .help, .takeout, .dryRun, .move, .quiet, .check, .repair,
+            .verbose, .discard, .end, .yes, .json, .special, .versions, .webdav, .all:
             nil
         }
     }
@@ -87,7 +89,9 @@ enum Option: String, CaseIterable {
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back and compared"
         case .quiet: "show no progress"
+        case .check: "with a password: check the space that it opens, and copy no damage over a good copy"
         case .repair: "list the possible repairs, and carry them out; no readable data is lost"
+        case .verbose: "name all files that cannot be shown, not only the first ten"
         case .discard: "discard changes that cannot be written; all others are written first"
         case .end: "cut off what still holds the mount: bind mounts, containers and sandboxes"
         case .yes: "do not ask; needed where there is no terminal"
@@ -165,8 +169,8 @@ enum Command: String, CaseIterable {
         case .import: [.album, .takeout, .move, .dryRun, .quiet, .json] + Option.passwordOptions + [.help]
         case .export: [.albums, .versions, .special, .quiet, .json] + Option.passwordOptions + [.help]
         case .receive: [.album, .listen, .qr, .idle, .webdav, .help]
-        case .backup: [.quiet, .json, .help]
-        case .check: [.repair, .json] + Option.passwordOptions + [.help]
+        case .backup: [.check, .quiet, .json] + Option.passwordOptions + [.help]
+        case .check: [.repair, .verbose, .json] + Option.passwordOptions + [.help]
         case .unmount: [.discard, .end, .help]
         case .status, .info: [.json, .help]
         case .trash: [.all, .help]

@@ -126,6 +126,37 @@ final class DyingCalls: ForwardingCalls {
         #expect(try page(copy) == 2)
     }
 
+    /// The roots are those of the copy, but bytes differ: nothing was written, so it is damage, here or there.
+    @Test(arguments: [1, 2]) func `what differs without a change is not copied`(spaces: Int) throws {
+        let path = try makeVault(spaces: spaces)
+        try change(path, 1)
+        try backUp(path)
+        let before = try files(copy)
+        for space in 0..<spaces {
+            try SegmentFile(path, space: space, 2).change(at: 100_000, count: 3) { Data($0.map { $0 ^ 7 }) }
+        }
+        let found = try backUp(path)
+        #expect(found.contradicting.map(\.bytes) == [UInt64](repeating: 4096, count: spaces))
+        #expect(found.bytesWritten == 0)
+        #expect(try files(copy) == before)
+        // A change of the space explains any difference in it, and none in another.
+        try change(path, 2)
+        let later = try backUp(path)
+        #expect(later.contradicting.count == spaces - 1 && later.bytesWritten > 0)
+    }
+
+    /// A vault of several spaces has no page of zeros.
+    @Test func `zeros are not copied over a copy`() throws {
+        let path = try makeVault(spaces: 2)
+        try change(path, 1)
+        try backUp(path)
+        try change(path, 2)
+        let before = try SegmentFile(copy, space: 0, 3).read(at: 8192, count: 8192)
+        for space in 0..<2 { try SegmentFile(path, space: space, 3).write(Data(count: 8192), at: 8192) }
+        #expect(try backUp(path).contradicting.map(\.bytes) == [8192, 8192])
+        #expect(try SegmentFile(copy, space: 0, 3).read(at: 8192, count: 8192) == before)
+    }
+
     @Test func `a backup copies what grow adds`() throws {
         let path = try makeVault(spaces: 2)
         try backUp(path)

@@ -39,6 +39,9 @@ public struct Finding: Sendable, Hashable {
     public var isHarmless = false
     /// Whether bytes of a file are lost: only a backup can restore them.
     public var isOfFile = false
+    /// Whether it is no damage yet: one of two copies does not open, as a power cut may leave it, and the next session
+    /// that writes makes both anew.
+    public var isNote = false
     /// The affected bytes of a content.
     package var bytes: ContentRange?
 
@@ -69,8 +72,8 @@ extension Finding {
             damage.isLost
             ? Finding(subject: damage.part.text, cause: "both copies are damaged", kind: .structure)
             : Finding(
-                subject: damage.part.text, cause: "copy \(copy) is damaged; the other is intact",
-                kind: .structure, isHarmless: true)
+                subject: damage.part.text, cause: "one copy of two is damaged (\(copy))",
+                kind: .structure, isHarmless: true, isNote: true)
     }
 
     package init(_ fault: SegmentFault) {
@@ -143,7 +146,19 @@ extension Finding {
     }
 
     /// Summarizes more than `linesMax` findings of one kind in one line.
-    static func summarized(_ damage: [StructureDamage]) -> [Finding] {
+    ///
+    /// - Parameter mayWrite: whether a mount could write the space. Otherwise, and where many copies are damaged, none
+    ///   of it is only a note.
+    static func summarized(_ damage: [StructureDamage], mayWrite: Bool) -> [Finding] {
+        let isDamage = !mayWrite || damage.count > linesMax || damage.contains(where: \.isLost)
+        return summarized(damage).map { finding in
+            var finding = finding
+            if isDamage { finding.isNote = false }
+            return finding
+        }
+    }
+
+    private static func summarized(_ damage: [StructureDamage]) -> [Finding] {
         let groups = Dictionary(grouping: damage) { "\($0.part.kind) \($0.isADamaged) \($0.isBDamaged)" }
         return groups.sorted { $0.key < $1.key }.flatMap { _, group -> [Finding] in
             guard group.count > linesMax, let first = group.first else { return group.map { Finding($0) } }

@@ -103,7 +103,8 @@ package struct LiveCheck {
             next: isLast ? .extents(content: 0, offset: 0) : .pages(end), bytes: report.bytes)
         if page == 0 { step.findings = Finding.ofOlderState(space) }
         step.findings += report.segments.sorted { $0.segment < $1.segment }.map { Finding($0) }
-        step.findings += Finding.summarized(report.damage)
+        step.findings += Finding.summarized(report.damage, mayWrite: !space.isReadOnly)
+        space.noteHalved(report.damage.filter { !$0.isLost }.map(\.part))
         return step
     }
 

@@ -104,8 +104,11 @@ public struct SpaceCheck {
     private mutating func checkStructure() {
         for finding in Finding.ofOlderState(space) { report.add(finding) }
         let structure = space.checkStructure()
+        report.damagedSectors = structure.damagedSectors
         for fault in structure.segments.sorted(by: { $0.segment < $1.segment }) { note(fault) }
-        for finding in Finding.summarized(structure.damage) { report.add(finding) }
+        for finding in Finding.summarized(structure.damage, mayWrite: space.missesNoRoots) {
+            report.add(finding)
+        }
         report.plan.parts = structure.halved + structure.damage.filter { !$0.isLost }.map(\.part)
         let roots = report.plan.parts.filter { if case .root = $0 { true } else { false } }
         report.plan.roots = roots.count
@@ -183,6 +186,7 @@ public struct SpaceCheck {
                 try SegmentWindows(space, tables), try tables.runsNowhere(from: end) + tables.lostRuns()
             )
         }
+        report.plan.hasLostRuns = others.contains { $0.run.isLost }
         try tell(others, catalogue)
         report.plan.contested.formUnion(others.filter { !$0.run.isLost }.map(\.key))
         while let window = try catalogue.locked({ tables throws(CatalogueError) in try windows.next(tables) })
@@ -199,6 +203,27 @@ public struct SpaceCheck {
             }
         }
         reportAllocation()
+        try awaitSegments(catalogue)
+    }
+
+    /// Leaves missing segments missing if files are incomplete, so that the segments can be put back.
+    private mutating func awaitSegments(_ catalogue: Catalogue) throws(CatalogueError) {
+        guard space.grows else { return }
+        let pages = space.pageSegments
+        let missing = report.plan.segments.filter { !pages.contains($0) }
+        let areInUse = try catalogue.locked { tables throws(CatalogueError) in
+            for number in missing where try hasFiles(number, tables) { return true }
+            return false
+        }
+        report.plan.awaitsSegments = report.plan.hasLostRuns || areInUse
+        if report.plan.awaitsSegments { report.plan.segments.removeAll { !pages.contains($0) } }
+    }
+
+    private func hasFiles(_ segment: Int, _ tables: Tables) throws(CatalogueError) -> Bool {
+        let sectors = UInt64(space.sectorsPerSegment)
+        let runs = try tables.runs(in: UInt64(segment) * sectors..<UInt64(segment + 1) * sectors)
+        let contents = Set(runs.filter { !$0.isRecord }.map(\.content))
+        return try tables.owners(of: contents).contains { !$0.isThumbnail }
     }
 
     private mutating func read(_ all: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {
@@ -238,6 +263,7 @@ public struct SpaceCheck {
     }
 
     private mutating func plan(_ damage: [ExtentDamage], _ thumbnails: Set<UInt64>) {
+        report.damagedSectors += damage.compactMap(\.sectors)
         for damage in damage {
             if case .descriptor = damage.fault {
                 report.plan.descriptors.append(damage)

@@ -49,7 +49,9 @@ public struct SpaceRepair {
         unlocked.blurTraces()
     }
 
-    private func mendFiles() throws(FileError) { try stored(space.remakeSegments(plan.segments)) }
+    private func mendFiles() throws(FileError) {
+        try stored(space.remakeSegments(plan.segments, fillsGaps: !plan.awaitsSegments))
+    }
 
     /// Precedes other writes, so that none overwrites data in use that is marked as free.
     private func mendAllocation() throws(FileError) {

@@ -3,7 +3,7 @@ public import VaultStore
 
 /// The findings of a check of a space, and the plan of its repair.
 public struct SpaceReport: Sendable {
-    public internal(set) var findings: [Finding] = []
+    public var findings: [Finding] = []
     /// Regular files with a name.
     public internal(set) var fileCount = 0
     /// Bytes read.
@@ -11,7 +11,14 @@ public struct SpaceReport: Sendable {
     /// The check ended early and may have missed damage.
     public internal(set) var isInterrupted = false
     public internal(set) var plan = RepairPlan()
+    /// Sectors of extents and pages that do not open, for a backup.
+    public internal(set) var damagedSectors: [Range<UInt64>] = []
+    /// Whether the newest state can be read, so that what leads to its files is known.
+    public var isNewestState: Bool { !plan.mustSalvage && !plan.keepsOlderState && plan.exchange == nil }
     private var known: Set<String> = []
+
+    /// Makes the plan one of building the catalogue anew: a salvage found more than it has.
+    public mutating func takeUp() { plan.mustSalvage = true }
 
     package mutating func add(_ finding: Finding) {
         if known.insert(finding.text).inserted { findings.append(finding) }
@@ -49,6 +56,11 @@ public struct RepairPlan: Sendable {
     /// The catalogue cannot be read completely: it must be rebuilt from the extents' own metadata.
     public internal(set) var mustSalvage = false
     package var segments: [Int] = []
+    /// In a vault that grows, missing segments are not created while files have bytes in them or elsewhere are lost:
+    /// nothing may be written there before they are put back.
+    var awaitsSegments = false
+    /// Bytes of some files are recorded as lost: a segment that was put back may have them.
+    public internal(set) var hasLostRuns = false
     /// Segments with exchanged names. All other steps apply to the space with the right names.
     public internal(set) var exchange: SegmentExchange?
 

@@ -2,6 +2,7 @@ import CatalogueRows
 import FileRequests
 import FileTree
 import VaultCatalogue
+import VaultFormat
 import VaultStore
 
 /// The catalogue that a salvage replaces, as far as its pages can be read. It has the names of files and directories
@@ -27,6 +28,39 @@ struct FormerCatalogue {
             else { return nil }
             let record = (try? tables.record(row, names, .none)) ?? Self.record(row, names)
             return Salvage.RecoveredInode(record: record, found: nil, generation: generation)
+        }
+    }
+
+    /// Whether every change has reached its identity record.
+    var isRecorded: Bool {
+        catalogue.locked { (try? $0.unrecorded(after: 0, limit: 1))?.isEmpty ?? false }
+    }
+
+    /// Whether there is an inode with that number.
+    func knows(_ ino: UInt64) -> Bool { catalogue.locked { (try? $0.inode(ino)) ?? nil != nil } }
+
+    /// Whether a directory has a name for that inode.
+    func shows(_ parent: UInt64, _ name: [UInt8], _ ino: UInt64) -> Bool {
+        catalogue.locked { (try? $0.dentry(parent, name))??.ino == ino }
+    }
+
+    /// Whether an inode's row can be read, and of a file the rows of its bytes.
+    func reads(_ row: InodeRow) -> Bool {
+        catalogue.locked { tables in
+            guard let known = (try? tables.inode(row.ino)) ?? nil else { return false }
+            if row.mode & fileTypeMask == linkType {
+                return ((try? tables.linkTarget(row.ino)) ?? nil) != nil
+            }
+            guard row.mode & fileTypeMask == regularType, known.allocated > 0 else { return true }
+            return (try? tables.extents(of: known.content)) != nil
+        }
+    }
+
+    /// The bytes of a content that can be read, as far as its rows tell.
+    func knownBytes(of content: UInt64) -> UInt64 {
+        catalogue.locked { tables in
+            let runs = (try? tables.extents(of: content)) ?? []
+            return runs.reduce(0) { $0 + ($1.isLost ? 0 : $1.length) }
         }
     }
 

@@ -20,6 +20,11 @@ package struct FoundBytes {
     /// Whether bytes were stored, and all of them are lost.
     package var isGone: Bool { !pieces.isEmpty && lostBytes == allocated }
 
+    /// Makes lost bytes not come back where they were.
+    package mutating func forgetPlaces() {
+        for index in pieces.indices where pieces[index].isLost { pieces[index].run.sector = .max }
+    }
+
     /// Adds a chunk or a part of one, to the last run if it continues that.
     package mutating func append(_ piece: ContentPiece) {
         if let last = pieces.last, last.isLost == piece.isLost, last.run.isContinued(by: piece.run) {
@@ -37,13 +42,15 @@ package struct FoundContents {
     /// Indexes of `runs`, by content, then offset.
     private let order: [Int32]
     private let damagedEnds: [UInt64: UInt64]
-    /// The capacity of the whole space: the rest of a longer gap is a hole.
-    private let lostBytesMax: UInt64
+    /// The most bytes that a record's runs may have.
+    private let storedBytesMax: UInt64
+    /// The rest of a longer gap is a hole. Limited because each run of lost bytes takes a row.
+    private static let lostBytesMax: UInt64 = 1 << 50
 
-    package init(_ runs: [FoundRun], damagedEnds: [UInt64: UInt64], lostBytesMax: UInt64) {
+    package init(_ runs: [FoundRun], damagedEnds: [UInt64: UInt64], storedBytesMax: UInt64) {
         self.runs = runs
         self.damagedEnds = damagedEnds
-        self.lostBytesMax = lostBytesMax
+        self.storedBytesMax = storedBytesMax
         order = runs.indices.map(Int32.init).sorted {
             let (first, second) = (runs[Int($0)], runs[Int($1)])
             return (first.content, first.run.offset) < (second.content, second.run.offset)
@@ -61,16 +68,22 @@ package struct FoundContents {
     }
 
     /// Returns the bytes of a record as of its generation; or, if some of these are lost, the bytes that were written
-    /// since, if they have no gap.
+    /// since, if they have no gap and are not fewer.
     package func bytes(of recoveredInode: Salvage.RecoveredInode) -> FoundBytes {
         let (record, generation) = (recoveredInode.record, recoveredInode.generation)
         let row = record.row
+        if row.flags.contains(.foundWithoutRecord) {
+            // More of it than before may be there again; its size was a guess.
+            let newest = newestBytes(of: row.content)
+            return newest.size >= row.size ? newest : newestBytes(of: row.content, size: row.size)
+        }
         if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
         if let listed = record.runs, areValid(listed) {
             let told = bytes(row.content, listed, size: row.size)
             // The newest bytes of a snapshot's source are others.
             if told.lostBytes == 0 || SnapshotID.isSnapshot(row.content) { return told }
-            let newest = newestBytes(of: row.content)
+            // A missing end is a gap too: a shorter file would hide the loss.
+            let newest = newestBytes(of: row.content, size: told.size)
             // Never older bytes in place of the lost ones.
             let isNewer = newest.pieces.allSatisfy { piece in
                 piece.run.generation >= generation
@@ -98,7 +111,7 @@ package struct FoundContents {
         for run in listed {
             guard run.isPlausible else { return false }
             if !run.isLost { stored += run.length }
-            guard stored <= lostBytesMax else { return false }
+            guard stored <= storedBytesMax else { return false }
         }
         return zip(listed, listed.dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
@@ -151,24 +164,40 @@ package struct FoundContents {
     }
 
     /// Returns the newest extents of each chunk of a content. Gaps between them, and the rest up to `size`, are lost.
-    /// Without `size`, the content ends with its last extent, authentic or damaged.
+    /// Without `size`, the content ends with its last extent, authentic or damaged; if more bytes may have followed
+    /// that one, a lost byte does, so that the file cannot be taken for a whole one.
     package func newestBytes(of content: UInt64, size: UInt64? = nil) -> FoundBytes {
-        let size = size ?? damagedEnds[content] ?? 0
         var found = FoundBytes(size: 0)
+        var last: ExtentRun?
         for chunk in newestChunks(of: content) {
             for extent in chunk where extent.offset >= found.size {
                 addLost(upTo: extent.offset, &found)
                 found.append(ContentPiece(run: extent))
                 found.size = extent.offset + extent.length
+                last = extent
             }
         }
-        addLost(upTo: size, &found)
+        addLost(upTo: size ?? endOfUnnamed(content, last), &found)
         return found
+    }
+
+    /// The end of a content whose size nobody tells, at least: one byte more than was found of it if the last extent
+    /// may have had a successor.
+    private func endOfUnnamed(_ content: UInt64, _ last: ExtentRun?) -> UInt64 {
+        let (found, damaged) = (last?.end ?? 0, damagedEnds[content] ?? 0)
+        let isFull = max(found, damaged) % UInt64(Geometry.chunkBytes) == 0
+        // A piece of a chunk fills its sectors.
+        let isPiece =
+            found >= damaged
+            && last.map {
+                (Int($0.length) + Geometry.extentOverheadBytes).isMultiple(of: Geometry.sectorBytes)
+            } ?? false
+        return max(found, damaged) + (isFull || isPiece ? 1 : 0)
     }
 
     private func addLost(upTo end: UInt64, _ found: inout FoundBytes) {
         let chunk = UInt64(Geometry.chunkBytes)
-        let lostEnd = min(end, found.size + lostBytesMax)
+        let lostEnd = min(end, found.size + Self.lostBytesMax)
         while found.size < lostEnd {
             // The rest of a chunk, then whole chunks.
             let isWhole = found.size % chunk == 0

@@ -19,6 +19,7 @@ public struct SalvageReport: Sendable, Equatable {
     /// Copies of photos in albums, sidecars, and all other files that are not photos.
     public var otherFiles = 0
     var damagedFiles = 0
+    var damagedTrashed = 0
     /// Without nested albums.
     public var albums = 0
     /// Files whose names are unknown.
@@ -62,6 +63,13 @@ public final class Salvage {
     package let contents: FoundContents
     /// Inodes without a record, as the former catalogue has them.
     private var unrecorded: [UInt64: RecoveredInode] = [:]
+    /// The inode whose record tells of a content, where several do.
+    private var tellers: [UInt64: UInt64] = [:]
+    /// Segments without a file, in a vault that grows. Their files come back if they are put back, so nothing else is
+    /// written there while something is lost.
+    let missingSegments: [Int]
+    /// The last segment in which a record's bytes lie, as far as it is plausible.
+    private var lastSegment = 0
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
     /// Contents that neither a record nor the former catalogue names, and their types, if they are pictures or videos.
@@ -69,13 +77,15 @@ public final class Salvage {
 
     /// Reads all of a space. Calls `progress` with the number of finished segments.
     ///
-    /// - Parameter classify: opens the rebuilt space as an ordinary one and classifies its files, as after a kill.
+    /// - Parameters:
+    ///   - readOnly: nothing will be rebuilt.
+    ///   - classify: opens the rebuilt space as an ordinary one and classifies its files, as after a kill.
     package static func survey(
-        _ unlocked: UnlockedSpace, _ options: TreeOptions,
+        _ unlocked: UnlockedSpace, _ options: TreeOptions, readOnly: Bool = false,
         classify: @escaping (UnlockedSpace) throws(VaultError) -> Void,
         progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> Salvage {
-        let space = try unlocked.openBlankSpace()
+        let space = try unlocked.openBlankSpace(readOnly: readOnly)
         let salvage = Salvage(
             unlocked, space, options, classify, try ScanResult.scan(space, progress: progress))
         salvage.plan()
@@ -88,10 +98,21 @@ public final class Salvage {
     ) {
         (self.unlocked, self.space, self.options, self.scan) = (unlocked, space, options, scan)
         self.classify = classify
+        let capacity = UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes)
         contents = FoundContents(
             scan.contents, damagedEnds: scan.damagedEnds,
-            lostBytesMax: UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes))
+            // Some segments may be missing.
+            storedBytesMax: max(capacity, Self.storedBytesLeast))
         selector = RecordSelector(scan.records)
+        missingSegments = space.missingSegments
+    }
+
+    private static let storedBytesLeast: UInt64 = 4 << 30
+
+    /// Whether something is known to be lost, or may be.
+    var isIncomplete: Bool {
+        !nameless.isEmpty || report.lost + report.damagedPhotos + report.damagedFiles > 0
+            || report.damagedTrashed > 0
     }
 
     /// An inode of the new state.
@@ -140,10 +161,13 @@ public final class Salvage {
         }
         var claimed: Set<UInt64> = []
         var parents: Set<UInt64> = [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums]
+        var known: [UInt64: Teller] = [:]
         // The visitors write nothing, so they cannot fail.
         try? forEachInode { recoveredInode in
             parents.formUnion(recoveredInode.record.names.map(\.parent))
             claim(recoveredInode, &claimed)
+            note(Teller(recoveredInode), of: recoveredInode.record.row, &known)
+            noteSegments(of: recoveredInode.record)
         }
         readFormerCatalogue(&parents, &claimed)
         var days: Set<Int64> = []
@@ -162,6 +186,44 @@ public final class Salvage {
         report.days = days.count
         nameless = contentsWithoutFile(claimed).map { ($0, type(of: $0)) }
         report.nameless = nameless.count
+    }
+
+    /// An inode whose record tells of a content.
+    private struct Teller {
+        var ino: UInt64
+        private var isGuess: Bool
+        private var generation: UInt64
+
+        init(_ recoveredInode: RecoveredInode) {
+            ino = recoveredInode.record.row.ino
+            isGuess = recoveredInode.record.row.flags.contains(.foundWithoutRecord)
+            generation = recoveredInode.generation
+        }
+
+        /// Whether its record knows more than another's.
+        func isBetter(than other: Teller) -> Bool {
+            isGuess == other.isGuess ? generation > other.generation : !isGuess
+        }
+    }
+
+    private func note(_ teller: Teller, of row: InodeRow, _ known: inout [UInt64: Teller]) {
+        guard row.mode & fileTypeMask == regularType, row.content > 0 else { return }
+        if let other = known[row.content], !teller.isBetter(than: other) {
+            tellers[row.content] = other.ino
+            return
+        }
+        if known.updateValue(teller, forKey: row.content) != nil { tellers[row.content] = teller.ino }
+    }
+
+    /// The inode whose record has the rows of a content: of several, the one that knows most.
+    func teller(of content: UInt64) -> UInt64? { tellers[content] }
+
+    private func noteSegments(of record: IdentityRecord) {
+        guard let last = record.runs?.lazy.filter({ !$0.isLost }).map(\.sector).max() else { return }
+        let segment = last / UInt64(space.sectorsPerSegment)
+        // As `SegmentListing`: more are not lost at once.
+        let most = UInt64(space.segmentCount + max(4096, space.segmentCount * 16))
+        if segment < most { lastSegment = max(lastSegment, Int(segment)) }
     }
 
     /// Notes the content of a file with bytes.
@@ -199,6 +261,7 @@ public final class Salvage {
             report.lost += 1
         } else if record.trashed != nil {
             report.trashedPhotos += 1
+            report.damagedTrashed += isDamaged ? 1 : 0
         } else if let photo = record.photo {
             report.photos += 1
             report.damagedPhotos += isDamaged ? 1 : 0
@@ -225,6 +288,28 @@ public final class Salvage {
         return readFacts(FoundSource(space, content, bytes))?.type
     }
 
+    /// Whether there are files, or bytes of files that an earlier repair found without a record, that the catalogue
+    /// does not know: they were lost then, and are there again. Only for a catalogue that can be read.
+    public var findsMore: Bool {
+        guard let former = FormerCatalogue(unlocked), former.isRecorded else { return false }
+        var isMore = false
+        try? forEachInode { recoveredInode in
+            let (record, row) = (recoveredInode.record, recoveredInode.record.row)
+            // Directories come with what is in them; files without any name are in no new catalogue either.
+            guard !isMore, recoveredInode.found != nil, row.mode & fileTypeMask != directoryType,
+                !record.names.isEmpty || record.photo != nil || row.flags.contains(.copy)
+            else { return }
+            let isRegular = row.mode & fileTypeMask == regularType
+            let bytes = isRegular ? contents.bytes(of: recoveredInode) : FoundBytes(size: 0)
+            if !former.knows(row.ino) {
+                isMore = !bytes.isGone
+            } else if row.flags.contains(.foundWithoutRecord) {
+                isMore = bytes.allocated - bytes.lostBytes > former.knownBytes(of: row.content)
+            }
+        }
+        return isMore
+    }
+
     // MARK: The new state
 
     /// Builds the new catalogue and publishes it as the state of the space.
@@ -248,11 +333,13 @@ public final class Salvage {
 
     private func build() throws(FileError) -> Catalogue {
         var claimed: [Range<UInt64>] = []
+        // Lost bytes keep their places, so that they are there again if their segment is.
+        space.countSegments(through: lastSegment)
         for run in (scan.contents + scan.thumbnails).map(\.run) + scan.records.map(\.run)
         where try stored(space.allocate(run)) {
             claimed.append(run.sector..<run.sector + UInt64(run.sectorCount))
         }
-        space.beginState(after: scan.newestGeneration)
+        space.beginState(after: scan.newestGeneration, replacingMissing: !isIncomplete)
         let catalogue = try sql(Catalogue(storage: space))
         let used = try catalogue.locked { tables throws(FileError) in
             var tree = SalvagedTree(self, try Tree(tables, options))

@@ -29,10 +29,16 @@ struct SalvagedTree {
     private var copies: [UInt64] = []
     /// Former names of photos in the trash, and of their copies.
     private var kept: [(photo: UInt64, name: DentryRow)] = []
+    /// Contents without a file, of which some bytes were found.
+    private let nameless: Set<UInt64>
     /// Records of inodes in the tree.
     private var placed: [FoundRecord] = []
     /// Sectors that rows name.
-    private var used: [Range<UInt64>] = []
+    var used: [Range<UInt64>] = []
+    /// Lost extents that rows name, by sector, with the content that they were written as.
+    var lostPlaces: [UInt64: (source: UInt64, run: ExtentRun)] = [:]
+    /// Files that an earlier repair found by their bytes alone, and whose own records have come back.
+    var superseded: [IdentityRecord] = []
     /// `albums/Recovered`, once there is one.
     private var recovered: UInt64?
 
@@ -40,7 +46,10 @@ struct SalvagedTree {
     /// Depth of nested directories: deeper ones go to `albums/Recovered`.
     private static let depthMax = 1024
 
-    package init(_ salvage: Salvage, _ tree: Tree) { (self.salvage, self.tree) = (salvage, tree) }
+    package init(_ salvage: Salvage, _ tree: Tree) {
+        (self.salvage, self.tree) = (salvage, tree)
+        nameless = Set(salvage.nameless.map(\.content))
+    }
 
     private var now: Timestamp { .now() }
 
@@ -71,6 +80,7 @@ struct SalvagedTree {
                 tree.trim(isKernelNotified: true)
             }
         }
+        try settleSuperseded()
         try settleCopies()
         try settleTrash()
         try settleVersions()
@@ -95,6 +105,7 @@ struct SalvagedTree {
         reserve(
             inodesThrough: salvage.scan.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
             contentsThrough: salvage.scan.highestContent)
+        defer { leaveOutNumbers() }
         for (block, bits) in salvage.selector.retiredBlocks {
             try sql(tree.tables.storeRetired(block: block, bits))
             try sql(tree.tables.markUnrecorded(RetiredIDs.records + block))
@@ -134,7 +145,7 @@ struct SalvagedTree {
 
     /// Returns the directory that had this number, made with all above it. A directory whose record is lost becomes a
     /// stand-in below `albums/Recovered`, named after its number.
-    private mutating func directory(_ ino: UInt64, below depth: Int = 0) throws(FileError) -> Inode {
+    mutating func directory(_ ino: UInt64, below depth: Int = 0) throws(FileError) -> Inode {
         if [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(ino) {
             return try tree.inode(ino)
         }
@@ -226,15 +237,31 @@ struct SalvagedTree {
 
     // MARK: Files
 
-    /// Adds a file, link or node; false if it has no place in the tree, or none of its bytes are left.
+    /// Adds a file, link or node; false if it has no place in the tree. Of a file whose bytes are all lost the name
+    /// stays, and reading it is an error.
     private mutating func add(_ recoveredInode: Salvage.RecoveredInode) throws(FileError) -> Bool {
         let record = recoveredInode.record
         var row = record.row
         if record.names.isEmpty, record.photo == nil, !row.flags.contains(.copy) { return false }
         let isRegular = row.mode & fileTypeMask == regularType
-        let bytes = salvage.contents.bytes(of: recoveredInode)
-        if isRegular, bytes.isGone { return false }
+        var bytes = salvage.contents.bytes(of: recoveredInode)
         if isRegular {
+            if isSuperseded(record) {
+                superseded.append(record)
+                tree.newlyRetired.add(inode: row.ino)
+                return false
+            }
+            if bytes.isGone, nameless.contains(row.content) {
+                // The number stays with what was found of the content: an older version, without a name.
+                row.content = tree.counters.content
+                tree.counters.content += 1
+                bytes.forgetPlaces()
+            } else if let teller = salvage.teller(of: row.content), teller != row.ino,
+                users[row.content] == nil, let other = salvage.recoveredInode(teller)
+            {
+                try addRows(salvage.contents.bytes(of: other), of: row.content)
+                users[row.content] = []
+            }
             if row.allocated > 0 || !bytes.pieces.isEmpty {
                 (row.size, row.allocated) = (bytes.size, bytes.allocated)
             }
@@ -266,7 +293,7 @@ struct SalvagedTree {
     }
 
     /// Adds a name where it was, numbered if it is taken.
-    private mutating func add(_ name: RecordedName, of inode: Inode) throws(FileError) {
+    mutating func add(_ name: RecordedName, of inode: Inode) throws(FileError) {
         var parent = try directory(name.parent)
         if parent.ino == WellKnownInode.root || parent.ino == WellKnownInode.moments {
             parent = try recoveredAlbum()
@@ -345,29 +372,6 @@ struct SalvagedTree {
         (try? tree.inode(places[name.parent] ?? name.parent).isDay) ?? false
     }
 
-    // MARK: Bytes
-
-    /// Writes the rows of a content. Lost bytes keep their former sectors, or get none: reading them is an error, and
-    /// never returns zeros or later data.
-    private mutating func addRows(_ bytes: FoundBytes, of content: UInt64) throws(FileError) {
-        for piece in bytes.pieces {
-            if !piece.isLost {
-                try addRow(piece.run, of: content)
-            } else if piece.run.sector < Geometry.lostSector, try stored(salvage.space.allocate(piece.run)) {
-                try addRow(piece.run, of: content)
-            } else {
-                for run in ExtentRun.lost(piece.run.offset..<piece.run.end) {
-                    try sql(tree.tables.insert(run, of: content))
-                }
-            }
-        }
-    }
-
-    private mutating func addRow(_ run: ExtentRun, of content: UInt64) throws(FileError) {
-        try sql(tree.tables.insert(run, of: content))
-        used.append(run.sector..<run.endSector)
-    }
-
     // MARK: Relations
 
     /// Assigns copies to the photo with their content; without one they are classified as new files are.
@@ -441,6 +445,7 @@ struct SalvagedTree {
             let inode = tree.makeInode(
                 mode: regularType | 0o644, in: parent, owner, now: now, content: content)
             (inode.row.size, inode.row.allocated, inode.row.revision) = (bytes.size, bytes.allocated, 1)
+            inode.row.flags.insert(.foundWithoutRecord)
             let name = Array("\(content)\(type.map { "." + fileExtension(of: $0) } ?? "")".utf8)
             try tree.addEntry(parent, try tree.freeName(parent, name), inode, now: now)
             tree.addLink(to: inode, now: now)

@@ -142,6 +142,7 @@ extension Space {
             for (index, page) in pages.enumerated() {
                 let sealed = buffer.slice(index * Geometry.pageBytes, Geometry.pageBytes)
                 damaged[index][copy] = !(isRead && opens(sealed, page, copy))
+                if damaged[index][copy] { tally.add(page: sector + UInt64(index * Geometry.sectorsPerPage)) }
             }
             if damaged.contains(where: { $0[copy] }) {
                 faults[copy] = segmentFault(sector, pages.count * Geometry.sectorsPerPage)
@@ -182,6 +183,10 @@ private final class StructureTally: @unchecked Sendable {
     private var report = StructureReport()
 
     var result: StructureReport { lock.withLock { report } }
+
+    func add(page sector: UInt64) {
+        lock.withLock { report.damagedSectors.append(sector..<sector + UInt64(Geometry.sectorsPerPage)) }
+    }
 
     func add(bytes: UInt64) { lock.withLock { report.bytes += bytes } }
 

@@ -78,6 +78,16 @@ public struct ExtentDamage: Sendable, Hashable {
     public var fault: ExtentFault
 
     public var key: ContentKey { ContentKey(content: content, isRecord: isRecord) }
+
+    /// The sectors of the chunks; nil if they have none, or may have none.
+    public var sectors: Range<UInt64>? {
+        switch fault {
+        case .lost, .impossible, .segment: return nil
+        case .unauthentic, .another, .unreadable, .descriptor:
+            let run = ExtentRun(offset: offset, length: length, sector: sector, generation: 0, epoch: 0)
+            return length > 0 ? sector..<run.endSector : nil
+        }
+    }
 }
 
 /// Reading and opening extents in sector order, on all cores.

@@ -1,4 +1,5 @@
 import LinuxIO
+import Synchronization
 public import VaultFormat
 
 /// Repairing the findings of a structure check, by ordinary commits: a crash leaves the old state or the new one.
@@ -19,6 +20,50 @@ extension Space {
             }
         }
         lock.withLock { isChanged = true }
+    }
+
+    // MARK: While the space is in use
+
+    /// Notes parts of which one copy does not open. Ignored where nothing is written.
+    public func noteHalved(_ parts: [StructurePart]) {
+        if !isReadOnly && !parts.isEmpty { halved.withLock { $0.formUnion(parts) } }
+    }
+
+    /// Notes a page of which only copy B opens, unless the segment of copy A is missing or cut: a mount does not write
+    /// then.
+    func noteHalved(_ identity: PageIdentity, _ place: SlotPlace) {
+        guard !isReadOnly, let part = StructurePart(identity),
+            segmentFault(place.sectorA, Geometry.sectorsPerPage) == nil
+        else { return }
+        noteHalved([part])
+    }
+
+    var hasHalved: Bool { halved.withLock { !$0.isEmpty } }
+
+    /// Adds the noted parts to the next commit, which writes both copies elsewhere. The caller holds the catalogue's
+    /// lock, and has not ended its transaction.
+    public func renewHalved() {
+        let parts = halved.withLock { parts in
+            defer { parts = [] }
+            return parts
+        }
+        for part in parts {
+            // The catalogue may have become smaller since. What cannot be read again is damage, which a check tells.
+            if case .page(.catalogue, let page) = part, page >= Int(pageCount) { continue }
+            try? rewrite([part])
+        }
+    }
+
+    /// At the end of a session: writes anew what has one copy left, roots and deltas too.
+    func renewAtEnd() throws(StoreError) {
+        if writeStop != nil { return halved.withLock { $0 = [] } }
+        let hasDelta = halved.withLock { $0.contains { if case .delta = $0 { true } else { false } } }
+        renewHalved()
+        if hasDelta {
+            try publishMended()
+        } else if !tornRoots.isEmpty {
+            try publish(freeze(), durable: true)
+        }
     }
 
     private func restage(_ page: UInt32) throws(StoreError) {
@@ -71,11 +116,15 @@ extension Space {
         }
     }
 
-    /// In a vault that grows, creates missing segments again, so that they can be written: those given, and all before
-    /// the last one in use.
-    public func remakeSegments(_ numbers: [Int]) throws(StoreError) {
+    /// Segments of pages.
+    public var pageSegments: Set<Int> { lock.withLock { Set(pairs.flatMap { [Int($0.a), Int($0.b)] }) } }
+
+    /// In a vault that grows, creates missing segments again, so that they can be written: those given, and if
+    /// `fillsGaps` all before the last one in use.
+    public func remakeSegments(_ numbers: [Int], fillsGaps: Bool) throws(StoreError) {
         guard grows else { return }
-        let last = lock.withLock { (0..<sectors.segmentCount).last { !sectors.isUnused($0) } } ?? 0
+        let last =
+            !fillsGaps ? 0 : lock.withLock { (0..<sectors.segmentCount).last { !sectors.isUnused($0) } } ?? 0
         for number in numbers + (0..<last).filter({ !files.hasFile($0) }) { try files.create(number) }
         lock.withLock {
             lostSegments.subtract(numbers)

@@ -8,6 +8,20 @@ public enum StructurePart: Sendable, Hashable {
     case node(MapObject, level: Int, index: Int)
     case delta(slot: UInt32)
 
+    /// The part that a sealed page is of; nil for a root or a claim.
+    init?(_ identity: PageIdentity) {
+        let object = MapObject(rawValue: Int(identity.object))
+        switch identity.role {
+        case .mapNode:
+            guard let object else { return nil }
+            self = .node(object, level: Int(identity.level), index: Int(identity.index))
+        case .delta: self = .delta(slot: identity.index)
+        default:
+            guard let object, object.role == identity.role else { return nil }
+            self = .page(object, Int(identity.index))
+        }
+    }
+
     /// The kind, without the number: `page of the catalogue`.
     public var kind: String {
         switch self {
@@ -62,6 +76,8 @@ public struct StructureReport: Sendable {
     public var halved: [StructurePart] = []
     /// Bytes read.
     public var bytes: UInt64 = 0
+    /// Sectors of copies of pages that do not open.
+    public var damagedSectors: [Range<UInt64>] = []
     /// Slots with references, once for each reference; only after a check of the whole structure.
     var slots: [UInt32] = []
 }

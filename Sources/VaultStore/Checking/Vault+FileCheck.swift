@@ -75,13 +75,13 @@ extension Vault {
 }
 
 extension UnlockedSpace {
-    /// Repairs findings of `Vault.checkFiles`: the header's other copy, and the file of all spaces, which is extended
-    /// to whole rows with random bytes.
+    /// Repairs findings of `Vault.checkFiles`: the header's other copy; files of segments that are too long, which are
+    /// cut; and the file of all spaces, which is extended to whole rows with random bytes.
     ///
     /// - Parameter segmentCount: the least number of segments that each space then has.
     public func repairFiles(segmentCount: Int = 0) throws(VaultError) {
         _ = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
-        guard layout.isShared else { return }
+        guard layout.isShared else { return try cutSegments() }
         let lock = try Vault.lockSpaces(vault)
         defer { vault.calls.close(lock) }
         let size = vault.fileBytes(SegmentLayout.sharedName) ?? 0
@@ -90,5 +90,19 @@ extension UnlockedSpace {
         if UInt64(count) * layout.rowBytes == size { return }
         try Vault.requireRoom(for: UInt64(count) * layout.rowBytes, vault.directory, vault.calls)
         try Vault.fill(vault.directory, layout, to: count, vault.calls) { _, _ in }
+    }
+
+    /// Cuts files of segments at the size of a segment: nothing refers to what lies behind.
+    private func cutSegments() throws(VaultError) {
+        for number in (try? vault.listing(layout).numbers) ?? [] {
+            let path = layout.path(SegmentPlace(space: 0, number: number))
+            guard let size = vault.fileBytes(path), size > layout.segmentBytes else { continue }
+            do throws(Errno) {
+                let file = try vault.calls.openRegular(vault.directory, path, flags: O_RDWR, mode: 0)
+                defer { vault.calls.close(file) }
+                try vault.calls.truncate(file, to: layout.segmentBytes)
+                try vault.calls.sync(file)
+            } catch { throw .system(error, "cannot cut \(path) at the end of the segment") }
+        }
     }
 }

@@ -26,6 +26,51 @@ public struct BackupReport: Sendable, Equatable {
     public var strays: [String] = []
     /// Places that the vault's disk cannot read. The copy keeps its own bytes there.
     public var unreadable: [UnreadablePlace] = []
+    /// Places that differ though they cannot, or hold what no vault has: one of the two is damaged. The copy keeps its
+    /// own bytes there.
+    public var contradicting: [UnreadablePlace] = []
+    /// Places of damaged extents and pages, as a check of the vault found them, that were not copied over the copy's.
+    public var refused: [UnreadablePlace] = []
+}
+
+/// Sectors of a space that a check found damaged.
+public struct DamagedSectors: Sendable {
+    let space: Int
+    /// In order, and without overlaps.
+    let ranges: [Range<UInt64>]
+    private let sectorsPerSegment: UInt64
+
+    init(space: Int, _ ranges: [Range<UInt64>], sectorsPerSegment: UInt64) {
+        self.space = space
+        self.ranges = RangeSet(ranges).ranges.map { $0 }
+        self.sectorsPerSegment = sectorsPerSegment
+    }
+
+    /// The parts of a range of bytes of a segment that they overlap, as offsets in the range.
+    func parts(of place: SegmentPlace, _ bytes: Range<UInt64>) -> [Range<Int>] {
+        guard place.space == space else { return [] }
+        let start = UInt64(place.number) * sectorsPerSegment * UInt64(Geometry.sectorBytes) + bytes.lowerBound
+        let end = start + UInt64(bytes.count)
+        let sector = UInt64(Geometry.sectorBytes)
+        // The first that ends behind the beginning.
+        var (low, high) = (0, ranges.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if ranges[middle].upperBound * sector > start { high = middle } else { low = middle + 1 }
+        }
+        return ranges[low...].prefix { $0.lowerBound * sector < end }.map { range in
+            let part = (range.lowerBound * sector..<range.upperBound * sector).clamped(to: start..<end)
+            return Int(part.lowerBound - start)..<Int(part.upperBound - start)
+        }
+    }
+}
+
+extension UnlockedSpace {
+    /// The sectors that a check of the space found damaged, for a backup.
+    public func damaged(_ ranges: [Range<UInt64>]) -> DamagedSectors {
+        DamagedSectors(
+            space: index, ranges, sectorsPerSegment: segmentBytes / UInt64(Geometry.sectorBytes))
+    }
 }
 
 extension Vault {
@@ -35,9 +80,11 @@ extension Vault {
     /// If it is killed, the copy has its old state or its new one; without an old one, it is no vault until the backup
     /// is run again. Takes the copy's lock but not the vault's.
     /// - Parameters:
+    ///   - damaged: sectors that a check found damaged: a copy that exists keeps its own bytes there.
     ///   - progress: called with the bytes compared and the total, every MiB. Its error ends the backup.
     public static func backup(
-        _ path: String, to destination: String, calls: any FileSystemCalls = LinuxCalls.shared,
+        _ path: String, to destination: String, damaged: DamagedSectors? = nil,
+        calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) throws(BackupError) -> Void
     ) throws(BackupError) -> BackupReport {
         let source = try onSource { () throws(VaultError) in try CopySource(path, calls: calls) }
@@ -46,7 +93,7 @@ extension Vault {
         }
         // A backup reads all spaces, and may be the only command that ever did.
         defer { for vault in [source.vault, target.vault] { dropPageCache(vault, source.header.layout) } }
-        let run = BackupRun(source, target)
+        let run = BackupRun(source, target, damaged)
         do throws(BackupError) {
             let report = try run.run(progress)
             blurTraces(target.vault, source.header.layout)
@@ -74,15 +121,20 @@ private final class BackupRun {
     private var layout: SegmentLayout { source.header.layout }
     private let block = UnsafeMutableRawBufferPointer.allocate(
         byteCount: CopyLog.dataBytesMax, alignment: Geometry.pageBytes)
+    private let damaged: DamagedSectors?
     private var report = BackupReport()
+    /// Spaces whose roots the copy has already, where nothing can have changed.
+    private var unchangedSpaces: Set<Int> = []
     private var done: UInt64 = 0
 
     /// A failed pass costs reading the whole vault once more.
     private static let passesMax = 3
 
-    init(_ source: CopySource, _ target: CopyTarget) {
+    init(_ source: CopySource, _ target: CopyTarget, _ damaged: DamagedSectors?) {
         self.source = source
         self.target = target
+        // A first copy has nothing better.
+        self.damaged = target.isWhole ? damaged : nil
     }
 
     deinit { block.deallocate() }
@@ -107,6 +159,9 @@ private final class BackupRun {
         _ heads: RootSnapshot, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
     ) throws(BackupError) {
         report.unreadable = heads.unreadablePlaces
+        (report.contradicting, report.refused) = ([], [])
+        // A mount may be writing what its next root will lead to.
+        unchangedSpaces = source.isKept ? [] : target.spaces(withRootsOf: heads)
         let found = try onSource { () throws(VaultError) in try source.segments() }
         report.missingSegments = found.missing
         report.strays = found.strays
@@ -139,19 +194,34 @@ private final class BackupRun {
             let unreadable = try onSource { () throws(VaultError) in
                 try read(segment, place, offset, into: part)
             }
-            try onDestination { () throws(VaultError) in
-                for range in unreadable {
+            let refused = damaged?.parts(of: place, offset..<offset + UInt64(part.count)) ?? []
+            report.refused += places(refused, place, offset)
+            let kept = try onDestination { () throws(VaultError) in
+                for range in unreadable + refused {
                     try target.keep(
                         offset + UInt64(range.lowerBound), part.slice(range.lowerBound, range.count))
                 }
-                try target.update(offset, UnsafeRawBufferPointer(part), end: end)
+                return try target.update(
+                    offset, UnsafeRawBufferPointer(part), end: end,
+                    trust: SourceTrust(
+                        differs: !unchangedSpaces.contains(place.space), hasZeros: !layout.isShared))
             }
+            report.contradicting += places(kept, place, offset)
             offset += UInt64(part.count)
             done += UInt64(part.count)
         }
         try onDestination { () throws(VaultError) in try target.endSegment() }
         if layout.isShared {
             source.vault.calls.forget(segment.descriptor, offset: layout.start(place), length: bytes)
+        }
+    }
+
+    private func places(_ ranges: [Range<Int>], _ place: SegmentPlace, _ offset: UInt64) -> [UnreadablePlace]
+    {
+        ranges.map { range in
+            UnreadablePlace(
+                path: layout.path(place), offset: layout.start(place) + offset + UInt64(range.lowerBound),
+                bytes: UInt64(range.count))
         }
     }
 

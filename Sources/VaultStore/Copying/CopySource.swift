@@ -70,7 +70,8 @@ final class CopySource {
         return isKept || now.durableRoots(since: heads) < 2
     }
 
-    private var isKept: Bool {
+    /// Whether a mount on this machine keeps what this pass needs.
+    var isKept: Bool {
         guard heldByte != nil else { return false }
         let keeping = CopyLocks.keeping..<CopyLocks.keeping + 1
         return (try? ByteLock.firstHeld(vault.header, in: keeping)) ?? nil != nil

@@ -185,19 +185,39 @@ final class CopyTarget {
 
     /// Updates the segment to `bytes` (at most 1 MiB) from `offset` on: compares, and writes the 4 KiB pages that
     /// differ.
-    /// - Parameter end: where the copy's segment ended.
-    func update(_ offset: UInt64, _ bytes: UnsafeRawBufferPointer, end: UInt64) throws(VaultError) {
+    /// - Parameters:
+    ///   - end: where the copy's segment ended.
+    ///   - trust: which differences are changes of the vault. A complete copy keeps its own bytes where others are.
+    /// - Returns: the ranges of `bytes` that it kept so.
+    func update(
+        _ offset: UInt64, _ bytes: UnsafeRawBufferPointer, end: UInt64, trust: SourceTrust
+    ) throws(VaultError) -> [Range<Int>] {
         let there = comparison.slice(0, bytes.count)
         // Bytes from the segment's old end on are new and need no comparison.
         let count = min(try read(offset, into: there), Int(max(end, offset) - offset))
         let old = UnsafeRawBufferPointer(there.slice(0, count))
-        if areEqual(bytes, old) { return }
+        if areEqual(bytes, old) { return [] }
+        var kept: [Range<Int>] = []
         for range in differingPages(bytes.slice(0, count), old) {
-            try write(offset + UInt64(range.lowerBound), bytes.slice(range.lowerBound, range.count), end: end)
+            for (part, isTrusted) in isWhole ? trust.parts(range, of: bytes) : [(range, true)] {
+                if isTrusted {
+                    try write(
+                        offset + UInt64(part.lowerBound), bytes.slice(part.lowerBound, part.count), end: end)
+                } else {
+                    kept.append(part)
+                }
+            }
         }
         if count < bytes.count {
             try write(offset + UInt64(count), bytes.slice(count, bytes.count - count), end: end)
         }
+        return kept
+    }
+
+    /// The spaces whose roots in this copy are those of `heads`, byte for byte: such a copy has all that they lead to.
+    func spaces(withRootsOf heads: RootSnapshot) -> Set<Int> {
+        guard isWhole, let own = try? RootSnapshot(vault, layout) else { return [] }
+        return heads.spaces(equalIn: own)
     }
 
     /// Changes bytes of the segment: through the log if they are part of a whole copy, else directly.
@@ -274,7 +294,10 @@ final class CopyTarget {
                 for range in unreadable + [claim] where !range.isEmpty {
                     try keep(UInt64(range.lowerBound), bytes.slice(range.lowerBound, range.count))
                 }
-                return .success(try update(0, UnsafeRawBufferPointer(bytes), end: end))
+                _ = try update(
+                    0, UnsafeRawBufferPointer(bytes), end: end,
+                    trust: SourceTrust(differs: true, hasZeros: true))
+                return .success(())
             } catch {
                 return .failure(error)
             }
@@ -305,6 +328,33 @@ final class CopyTarget {
         defer { calls.close(directory) }
         try changing { () throws(Errno) in try calls.sync(directory) }
         hasNewFiles = false
+    }
+}
+
+/// Which differences of a segment from the copy's are changes, and not damage.
+struct SourceTrust {
+    /// Whether pages may differ at all.
+    var differs: Bool
+    /// Whether pages may be all zeros. In a vault of several spaces none ever is: all is random, or sealed.
+    var hasZeros: Bool
+
+    /// The parts of a range of pages, each with whether it is a change.
+    func parts(_ range: Range<Int>, of bytes: UnsafeRawBufferPointer) -> [(
+        range: Range<Int>, isTrusted: Bool
+    )] {
+        if differs && hasZeros { return [(range, true)] }
+        var parts: [(range: Range<Int>, isTrusted: Bool)] = []
+        for start in stride(from: range.lowerBound, to: range.upperBound, by: Geometry.pageBytes) {
+            let page = start..<min(start + Geometry.pageBytes, range.upperBound)
+            let isTrusted =
+                differs && (hasZeros || bytes.slice(page.lowerBound, page.count).contains { $0 != 0 })
+            if let last = parts.last, last.isTrusted == isTrusted {
+                parts[parts.count - 1].range = last.range.lowerBound..<page.upperBound
+            } else {
+                parts.append((page, isTrusted))
+            }
+        }
+        return parts
     }
 }
 

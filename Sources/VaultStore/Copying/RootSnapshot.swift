@@ -103,6 +103,21 @@ struct RootSnapshot: Equatable {
         }.max() ?? 0
     }
 
+    /// The spaces whose roots are the same in both, claims aside.
+    func spaces(equalIn other: RootSnapshot) -> Set<Int> {
+        Set(roots.keys.map(\.space)).filter { space in
+            (0..<2).allSatisfy { number in
+                let place = SegmentPlace(space: space, number: number)
+                guard let one = roots[place], let two = other.roots[place], unreadable[place] == nil,
+                    other.unreadable[place] == nil, one.count == two.count
+                else { return false }
+                let claim = Self.claimBytes.clamped(to: 0..<one.count)
+                return one[..<claim.lowerBound] == two[..<claim.lowerBound]
+                    && one[claim.upperBound...] == two[claim.upperBound...]
+            }
+        }
+    }
+
     private static func slot(_ slot: Int, of roots: [UInt8]?) -> ArraySlice<UInt8>? {
         roots.map { $0.dropFirst(slot * Geometry.pageBytes).prefix(Geometry.pageBytes) }
     }

@@ -22,7 +22,7 @@ func fuzzRecords(_ bytes: UnsafeRawBufferPointer) {
         scan.add(FoundExtent(descriptor: descriptor, sector: sector), plain)
     }
     let contents = FoundContents(
-        scan.contents, damagedEnds: scan.damagedEnds, lostBytesMax: 16 << 20)
+        scan.contents, damagedEnds: scan.damagedEnds, storedBytesMax: 16 << 20)
     for content in contents.numbers { _ = contents.newestBytes(of: content).lostBytes }
     for run in scan.contents { precondition(run.sectors.count == run.run.sectorCount) }
     _ = RecordSelector(scan.records).retiredBlocks
@@ -32,7 +32,7 @@ private func use(_ record: IdentityRecord, _ history: RecordedHistory) {
     for run in record.runs ?? [] {
         precondition(run.sectorCount > 0 && run.end > run.offset)
     }
-    let contents = FoundContents([], damagedEnds: [:], lostBytesMax: 16 << 20)
+    let contents = FoundContents([], damagedEnds: [:], storedBytesMax: 16 << 20)
     // More than a file of 16 GiB has no place in a test.
     guard record.runs?.allSatisfy({ $0.length < 1 << 34 }) ?? true else { return }
     let run = ExtentRun(offset: 0, length: 1, sector: 0, generation: 1, epoch: 1)

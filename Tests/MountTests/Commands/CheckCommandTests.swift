@@ -183,7 +183,7 @@ import Testing
         #expect(found.lines.first == "obscura.vault: copy B is damaged; the other is intact")
         #expect(
             found.lines.contains {
-                $0.contains(" of the catalogue") && $0.hasSuffix(": copy A is damaged; the other is intact")
+                $0.contains(" of the catalogue") && $0.hasSuffix(": one copy of two is damaged (A)")
             })
         try place.shell("cp -a V C")
         let told = try check(place, ["--repair", "--json"], vault: "C")
@@ -214,6 +214,11 @@ import Testing
             done
             printf damage | dd of=V/segments/000002.seg bs=1 seek=500000 conv=notrunc status=none
             """)
+        // Before anything is repaired, the names that a mount does not show; they are those of all files.
+        let hidden = try check(place)
+        #expect(hidden.status == 6)
+        #expect(hidden.output.contains("of 5 names cannot be shown or read: "), "\(hidden.output)")
+        #expect(hidden.output.contains("albums/Trip/a.jpg") && hidden.output.contains("--repair brings back"))
         let repaired = try check(place, ["--repair"])
         #expect(repaired.output.contains("rebuild the catalogue"))
         #expect(repaired.status == 6 && repaired.errors.contains(": repaired, except what is lost: "))
@@ -221,6 +226,47 @@ import Testing
         #expect(later.status == 6)
         #expect(later.output.contains("albums/big: bytes "))
         for line in later.output.split(separator: "\n") { #expect(repaired.output.contains(line)) }
+    }
+
+    /// As a power cut may leave it: no damage, and a mount that writes, or a repair, makes it whole.
+    @Test(arguments: ["--repair", "mount"]) func `one copy of two is a note`(way: String) throws {
+        let place = try filled()
+        // Copy A of the first pages behind the roots.
+        try place.shell(
+            "head -c 65536 /dev/urandom | dd of=V/segments/000000.seg bs=65536 seek=1 conv=notrunc status=none"
+        )
+        let found = try check(place)
+        #expect(found.status == 0, "\(found.output)")
+        #expect(
+            found.lines.contains { $0.hasPrefix("note: ") && $0.contains(": one copy of two is damaged (A)") }
+        )
+        #expect(found.output.contains("nothing is lost") && found.lines.last?.contains("--repair") == true)
+        let told = try jsonObject(check(place, ["--json"]).output)
+        #expect((told["findings"] as? [Any])?.isEmpty == true && (told["notes"] as? [Any])?.isEmpty == false)
+        if way == "mount" {
+            try place.mount()
+            try place.shell("cmp source/big D/albums/big; ls -lR D > list")
+            let mounted = try place.run([obscura, "check", "D"])
+            #expect(mounted.status == 0, "\(mounted.output)")
+            try place.unmount()
+        } else {
+            #expect(try check(place, [way]).status == 0)
+        }
+        let later = try check(place)
+        #expect(later.status == 0 && later.output.hasPrefix("V: nothing is damaged"), "\(later.output)")
+    }
+
+    @Test func `a segment that grew past its size is cut`() throws {
+        let place = try filled()
+        try place.shell("cp V/segments/000002.seg whole; truncate -s 3G V/segments/000002.seg")
+        let found = try check(place)
+        #expect(found.status == 6 && found.output == "segments/000002.seg: is longer than a segment\n")
+        let repaired = try check(place, ["--repair"])
+        #expect(repaired.status == 0, "\(repaired.output) \(repaired.errors)")
+        #expect(try check(place).status == 0)
+        try place.shell("cmp -n $(stat -c %s whole) whole V/segments/000002.seg")
+        try place.mount()
+        try place.shell("cmp source/big D/albums/big")
     }
 
     @Test func `a vault that is mounted, and its mount`() throws {

@@ -42,7 +42,7 @@ import VaultFormat
                     try specimen.flip(sector, offset)
                     #expect(
                         try specimen.check().findings.map(\.text)
-                            == ["\(part.text): copy \(copy) is damaged; the other is intact"])
+                            == ["\(part.text): one copy of two is damaged (\(copy))"])
                     if offset == 24 { #expect(try specimen.unreadable().isEmpty, "\(part)") }
                     try specimen.flip(sector, offset)
                 }
@@ -84,7 +84,7 @@ import VaultFormat
                 #expect(
                     try specimen.check().findings.map(\.text)
                         == [
-                            "root \(root.slot): copy \(copy == 0 ? "A" : "B") is damaged; the other is intact"
+                            "root \(root.slot): one copy of two is damaged (\(copy == 0 ? "A" : "B"))"
                         ])
                 #expect(try specimen.unreadable().isEmpty)
                 try specimen.flip(sector, 50)
@@ -147,7 +147,7 @@ import VaultFormat
         try another.files.write(sector, UnsafeRawBufferPointer(page))
         #expect(
             try specimen.check().findings.map(\.text)
-                == ["root \(slot): copy B is damaged; the other is intact"])
+                == ["root \(slot): one copy of two is damaged (B)"])
     }
 
     /// Changes that were not durable are lost with a crash, and that is no damage; the root that it builds on is one.

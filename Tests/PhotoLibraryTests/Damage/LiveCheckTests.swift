@@ -96,7 +96,7 @@ import VaultFormat
             let offset = place.sectorB % UInt64(space.sectorsPerSegment) * 512 + 9
             let index = try #require(fixture.library.unlocked).index
             try fixture.vault.damage(spaceIndex: index, segment: segment, offset: offset)
-            #expect(try check(fixture).lines == ["\(page.part.text): copy B is damaged; the other is intact"])
+            #expect(try check(fixture).lines == ["\(page.part.text): one copy of two is damaged (B)"])
             try fixture.vault.damage(spaceIndex: index, segment: segment, offset: offset)
         }
     }

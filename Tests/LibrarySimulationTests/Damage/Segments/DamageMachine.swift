@@ -1,0 +1,227 @@
+import Foundation
+import LinuxIO
+import TestSupport
+import Testing
+import VaultFormat
+
+@testable import FileRequests
+@testable import LibraryFixtures
+@testable import PhotoLibrary
+@testable import Recovery
+@testable import VaultStore
+
+/// A vault of one space to which two or three things happen at once: segments that are away, cut, overwritten, or an
+/// older copy's. It is repaired, and then they are put back.
+///
+/// At every step each file comes whole, with bytes that were written to a file once; or it cannot be read, and a check
+/// names it. A file that could be read before a repair can be read after it, and a name that was there stays. Once all
+/// is put back, no photo is missing.
+final class DamageMachine {
+    /// What happens to a segment.
+    enum Fault: CaseIterable {
+        case away
+        case cut
+        case overwritten
+        case older
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// What a mount shows.
+    struct Sight {
+        /// Files that come whole.
+        var whole: [String: [UInt8]] = [:]
+        /// Paths of files that cannot be read.
+        var unreadable: Set<String> = []
+
+        var contents: Set<[UInt8]> { Set(whole.values) }
+    }
+
+    private let fixture: Fixture
+    private var random: RandomSource
+    private let segments: String
+    /// Bytes that some file had once.
+    private var written: Set<[UInt8]> = [[]]
+    private var older: [String: Data] = [:]
+    private var newest: [String: Data] = [:]
+    private(set) var before = Sight()
+    private var story: [String] = []
+
+    init(seed: UInt64) throws {
+        random = RandomSource(seed)
+        fixture = try Fixture(trashDays: 30, spaces: 1)
+        segments = fixture.vault.path + "/segments"
+        try fill()
+    }
+
+    private func put(_ path: String, _ bytes: [UInt8]) throws {
+        written.insert(bytes)
+        try fixture.put(path, bytes)
+    }
+
+    /// Photos over four segments and more, in two sessions; the second renames, edits and removes.
+    private func fill() throws {
+        try fixture.mkdir("albums/Trip")
+        // Whole chunks, whose ends nothing but a record tells, among others.
+        let sizes = [400, 20_000, 1_200_000, 1_310_720, 2_100_000]
+        for number in 0..<8 {
+            let size = sizes.randomElement(using: &random) ?? 400
+            try put(
+                "albums/Trip/\(number).jpg", largeJPEG("2024-05-0\(number + 1)", more: number, size: size))
+        }
+        try put("albums/notes.txt", noise(300_000, seed: 5))
+        try fixture.close()
+        older = try files()
+        try fixture.reopen()
+        for number in 8..<14 {
+            let size = sizes.randomElement(using: &random) ?? 400
+            try put("albums/\(number).jpg", largeJPEG("2023-01-0\(number % 9 + 1)", more: number, size: size))
+        }
+        try fixture.mv("albums/Trip/0.jpg", "albums/first.jpg")
+        try fixture.rm("moments/2024-05-02/1.jpg")
+        try put("albums/.new", largeJPEG("2024-05-03", more: 99, size: 900_000))
+        try fixture.mv("albums/.new", "albums/Trip/2.jpg")
+        try fixture.close()
+        newest = try files()
+        before = try look()
+        guard before.unreadable.isEmpty else { throw Failure(description: "it is damaged to begin with") }
+    }
+
+    private func files() throws -> [String: Data] {
+        var found: [String: Data] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: segments) {
+            found[name] = try Data(contentsOf: URL(fileURLWithPath: "\(segments)/\(name)"))
+        }
+        return found
+    }
+
+    private func write(_ name: String, _ bytes: Data) throws {
+        try bytes.write(to: URL(fileURLWithPath: "\(segments)/\(name)"))
+    }
+
+    // MARK: Faults
+
+    private func damage(_ name: String, _ fault: Fault) throws {
+        guard let bytes = newest[name] else { return }
+        story.append("\(name) \(fault)")
+        switch fault {
+        case .away: try FileManager.default.removeItem(atPath: "\(segments)/\(name)")
+        case .cut:
+            try write(name, bytes.prefix(Int.random(in: 0...bytes.count / 8192, using: &random) * 4096))
+        case .overwritten:
+            var bytes = bytes
+            let count = min(
+                bytes.count, [4096, 65_536, 1 << 20, 1 << 22].randomElement(using: &random) ?? 4096)
+            let start = Int.random(in: 0...bytes.count - count, using: &random)
+            bytes.replaceSubrange(start..<start + count, with: noise(count, seed: start + 7))
+            try write(name, bytes)
+        case .older: try write(name, older[name] ?? Data())
+        }
+    }
+
+    /// Damages some segments, repairs, puts back, and repairs again.
+    func run() throws {
+        let names = newest.keys.sorted()
+        var hit = Set<String>()
+        // The two with the roots more often than others: only then is the catalogue lost.
+        if Int.random(in: 0..<3, using: &random) > 0 { hit.formUnion(names.prefix(2)) }
+        let count = Int.random(in: 1...(hit.isEmpty ? 3 : 2), using: &random)
+        while hit.count < min(names.count, count + (hit.isEmpty ? 0 : hit.count)) {
+            guard let name = names.randomElement(using: &random) else { break }
+            if !hit.insert(name).inserted && Int.random(in: 0..<4, using: &random) == 0 { break }
+        }
+        for name in hit.sorted() { try damage(name, Fault.allCases.randomElement(using: &random) ?? .away) }
+        let damaged = try? look()
+        try judge(try repair(), "repaired", since: damaged)
+        let repaired = try look()
+        // Everything, or all but the roots, whose state would be the one from before the repair.
+        let isAll = Bool.random(using: &random)
+        for name in hit.sorted() where isAll || !names.prefix(2).contains(name) {
+            if let bytes = newest[name] { try write(name, bytes) }
+        }
+        story.append(isAll ? "all put back" : "put back but for the roots")
+        try judge(try repair(), "put back", since: repaired)
+        let last = try look()
+        let missing = before.contents.subtracting(last.contents)
+        if isAll || !hit.isSubset(of: names.prefix(2)) {
+            try require(missing.isEmpty, "\(missing.count) files are lost of \(before.contents.count)")
+        }
+    }
+
+    private func require(_ holds: Bool, _ text: @autoclosure () -> String) throws {
+        if !holds { throw Failure(description: (story + [text()]).joined(separator: "; ")) }
+    }
+
+    private func judge(_ findings: [Finding], _ step: String, since earlier: Sight?) throws {
+        let now = try look()
+        for (path, bytes) in now.whole {
+            try require(
+                written.contains(bytes), "\(step): \(path) has \(bytes.count) bytes that nobody wrote")
+        }
+        let named = Set(findings.flatMap(\.paths).map { String(decoding: $0, as: UTF8.self) })
+        for path in now.unreadable {
+            try require(named.contains(path), "\(step): \(path) cannot be read, and no check names it")
+        }
+        guard let earlier else { return }
+        let contents = now.contents
+        for (path, bytes) in earlier.whole where !path.hasPrefix("moments/") {
+            try require(contents.contains(bytes), "\(step): \(path) could be read before")
+        }
+        for path in earlier.unreadable where path.hasPrefix("albums/") && !path.contains("Recovered") {
+            let isThere = now.whole[path] != nil || now.unreadable.contains(path)
+            try require(isThere, "\(step): the name \(path) is gone")
+        }
+    }
+
+    // MARK: Looking and repairing
+
+    /// Everything that a mount shows. Throws if there is none.
+    private func look() throws -> Sight {
+        try fixture.reopen(auditing: false) { $0.readOnly = true }
+        defer { fixture.closeAnyhow() }
+        var sight = Sight()
+        try look(below: "", &sight)
+        return sight
+    }
+
+    private func look(below path: String, _ sight: inout Sight) throws {
+        for entry in try fixture.list(path) {
+            let below = (path.isEmpty ? "" : path + "/") + entry.name.description
+            let found = try fixture.stat(below)
+            if found.isDirectory {
+                // Of one whose page is lost what can be listed.
+                try? look(below: below, &sight)
+            } else if found.isRegular {
+                do { sight.whole[below] = try fixture.get(below) } catch { sight.unreadable.insert(below) }
+            }
+        }
+    }
+
+    /// As `check --repair` does, until nothing can be repaired. Returns the findings of the last check.
+    private func repair() throws -> [Finding] {
+        let unlocked = try fixture.vault.unlock()
+        for _ in 0..<6 {
+            let files = try Vault.checkFiles(fixture.vault.path)
+            var report = try SpaceCheck.run(unlocked)
+            if report.findings.isEmpty && files.isEmpty { return [] }
+            let salvage = try salvage(unlocked, &report)
+            if report.plan.lines.isEmpty { return report.findings }
+            try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
+        }
+        throw Failure(description: (story + ["a repair finds more each time"]).joined(separator: "; "))
+    }
+
+    private func salvage(_ unlocked: UnlockedSpace, _ report: inout SpaceReport) throws -> Salvage? {
+        guard report.plan.exchange == nil, report.plan.mustSalvage || report.plan.hasLostRuns else {
+            return nil
+        }
+        let options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
+        let salvage = try Salvage.survey(unlocked, options: options) { _, _ in }
+        if report.plan.mustSalvage { return salvage }
+        guard salvage.findsMore else { return nil }
+        report.takeUp()
+        return salvage
+    }
+}
