@@ -67,7 +67,8 @@ private func checkSource(_ vault: String, _ arguments: Arguments) throws(Failure
     guard report.isNewestState else {
         throw Failure(
             .damaged, vault,
-            "its newest state cannot be read, so nothing was copied: run obscura check \(vault) --repair first")
+            "its newest state cannot be read, so nothing was copied: run obscura check \(vault) --repair first"
+        )
     }
     let findings = report.findings.map { CheckFinding($0) }
     return SourceCheck(

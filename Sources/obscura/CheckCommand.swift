@@ -169,7 +169,9 @@ private func checkMounted(_ directory: String, _ output: inout CheckOutput) thro
         return output.line("\(directory): nothing is damaged: \(sizeText(bytes)) read")
     }
     output.line("\(directory): nothing is lost: \(sizeText(bytes)) read")
-    output.line("\(directory): a copy that does not open is made anew when the mount next writes, unless it is read-only")
+    output.line(
+        "\(directory): a copy that does not open is made anew when the mount next writes, unless it is read-only"
+    )
 }
 
 /// The findings in an answer of a mount: their lines, then in the same order their kinds and paths. An older mount does

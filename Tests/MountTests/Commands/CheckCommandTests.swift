@@ -217,7 +217,7 @@ import Testing
         // Before anything is repaired, the names that a mount does not show; they are those of all files.
         let hidden = try check(place)
         #expect(hidden.status == 6)
-        #expect(hidden.output.contains("of 5 names cannot be shown or read: "), "\(hidden.output)")
+        #expect(hidden.output.contains("6 of 6 names cannot be shown or read: "), "\(hidden.output)")
         #expect(hidden.output.contains("albums/Trip/a.jpg") && hidden.output.contains("--repair brings back"))
         let repaired = try check(place, ["--repair"])
         #expect(repaired.output.contains("rebuild the catalogue"))
