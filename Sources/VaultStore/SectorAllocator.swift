@@ -266,10 +266,9 @@ final class SectorAllocator {
                 (sector + total - position(cursor) % total) % total >= distance / 2
             }
         }
-        if let place, isAhead(place), let found = try pagesAside(from: place, most: pages),
-            found.sector == place
-        {
-            return found
+        if let place, isAhead(place), let found = try pagesAside(from: place, least: 1, most: pages) {
+            if found.sector == place && 2 * found.count >= pages * Geometry.sectorsPerPage { return found }
+            try abandon(found.sector, found.count)
         }
         let start = (position(cursor) + distance) % total
         var least = pages
@@ -294,7 +293,7 @@ final class SectorAllocator {
 
     /// Reserves whole pages of consecutive free sectors at or behind `sector`, in its segment.
     private func pagesAside(
-        from sector: UInt64, least: Int = 1, most: Int
+        from sector: UInt64, least: Int, most: Int
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {
         let segment = Int(sector / UInt64(sectorsPerSegment))
         let (page, sectors) = (Geometry.sectorsPerPage, (least + 1) * Geometry.sectorsPerPage - 1)
