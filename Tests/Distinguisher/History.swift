@@ -104,7 +104,7 @@ public struct History: Sendable {
             return session
         }
         sessions[1].bytes = Int.random(in: (isSmall ? 6_000_000 : 1_000_000)...8_000_000, using: &generator)
-        if !isSmall { bytesPerSpace = 64 << 20 }
+        bytesPerSpace = isSmall ? 32 << 20 : 64 << 20
     }
 
     private static func session(of space: Int, _ generator: inout Generator) -> Session {
