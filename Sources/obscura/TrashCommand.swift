@@ -137,11 +137,11 @@ struct SpaceTrash {
         let entries = try entries()
         var failures = Failures()
         for word in words {
-            failures.collect { () throws(Failure) in
-                let found = try find(word, among: entries)
-                guard let only = found.first, found.count == 1 else { return restore(found, &failures) }
-                say("\(shownBytes(pathBytes(word))): restored to \(shownBytes(try restore(only)))")
-            }
+            var found: [Removed] = []
+            failures.collect { () throws(Failure) in found = try find(word, among: entries) }
+            // A day is not said again for each of its photos.
+            let shown = found.count == 1 ? shownBytes(pathBytes(word)) : nil
+            restore(found, as: shown, &failures)
         }
         try failures.end()
     }
@@ -155,10 +155,12 @@ struct SpaceTrash {
         try failures.end()
     }
 
-    private func restore(_ entries: [Removed], _ failures: inout Failures) {
+    /// - Parameter shown: how the user named the only entry; nil: the names in the trash are printed.
+    private func restore(_ entries: [Removed], as shown: String? = nil, _ failures: inout Failures) {
         for entry in entries {
             failures.collect { () throws(Failure) in
-                say("\(shownBytes(entry.name.bytes)): restored to \(shownBytes(try restore(entry)))")
+                let place = shownBytes(try restore(entry))
+                say("\(shown ?? shownBytes(entry.name.bytes)): restored to \(place)")
             }
         }
     }
