@@ -41,7 +41,7 @@ extension Library {
         let value: [UInt8]? =
             switch OwnAttribute(rawValue: String(decoding: name, as: UTF8.self)) {
             case .captured: capturedText(row)
-            case .capturedSource: row.source
+            case .capturedSource: row.sourceName
             case .width: row.width > 0 ? text(row.width) : nil
             case .height: row.height > 0 ? text(row.height) : nil
             case .orientation: text(row.orientation)

@@ -47,5 +47,7 @@ package func classificationEffect(of file: ClassificationFacts, as classificatio
 ///
 /// - Parameter own: the row that the file would have as a photo of its own.
 package func mayBeCopy(_ own: PhotoRow, of photo: PhotoRow) -> Bool {
-    own.day == photo.day || own.isDatedByMtime || photo.isPinned
+    var own = own
+    own.keepZone(of: photo)
+    return own.day == photo.day || own.isDatedByMtime || photo.isPinned
 }

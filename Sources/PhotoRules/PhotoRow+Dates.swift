@@ -13,19 +13,20 @@ extension PhotoRow {
     package init(ino: UInt64, modified: Timestamp, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
         self.init(ino: ino, day: 0)
         let facts = probe.facts
-        let (time, found) = captureDate(
+        let found = zonedCaptureDate(
             facts, fileName: name, modified: modified.seconds, modifiedNanoseconds: modified.nanoseconds,
             sidecar: probe.sidecar, now: now.seconds,
             localOffset: localOffset)
-        day = dayNumber(time.day)
-        captured = time.secondsSince1970
-        capturedNanoseconds = Int64(time.nanosecond)
-        source = Array(found.rawValue.utf8)
+        day = dayNumber(found.time.day)
+        captured = found.time.secondsSince1970
+        capturedNanoseconds = Int64(found.time.nanosecond)
+        source = Array(found.source.rawValue.utf8)
+        zone = found.mountOffset.map { Int64($0) }
         media = Int64(facts.type.rawValue)
         width = Int64(facts.width)
         height = Int64(facts.height)
         orientation = Int64(facts.orientation)
-        isDatedByMtime = found == .mtime
+        isDatedByMtime = found.source == .mtime
         fingerprint = probe.fingerprint
         camera = facts.camera.flatMap(cameraDirectoryName)
         kind = photoKind(facts, named: name)?.rawValue ?? 0
@@ -56,17 +57,22 @@ extension PhotoRow {
             (captured, capturedNanoseconds) = (old.captured, old.capturedNanoseconds)
             return true
         }
+        keepZone(of: old)
         guard keepsDay(old, savedAs: self, now: now) else { return false }
         (day, captured, capturedNanoseconds) = (old.day, old.captured, old.capturedNanoseconds)
         // A photo that was dated by its time of modification follows that again when a program sets it.
         isDatedByMtime = old.isDatedByMtime
         source = keptSource
+        zone = old.zone
         return true
     }
 
     /// Lets a photo without a date of its own follow its time of modification, which a program has set.
     package mutating func forgetKeptDay() {
-        if source == keptSource { source = Array(DateSource.mtime.rawValue.utf8) }
+        guard sourceName == keptSource else { return }
+        let zone = zone
+        source = Array(DateSource.mtime.rawValue.utf8)
+        self.zone = zone
     }
 }
 
@@ -79,13 +85,13 @@ extension PhotoRow {
 package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Bool {
     let isOfEditor =
         abs(new.captured - now) <= timeZoneSecondsMax
-        || old.source == keptSource && new.captured > old.captured
-    let isStamped = new.source == lastChangeSource && isOfEditor
+        || old.sourceName == keptSource && new.captured > old.captured
+    let isStamped = new.sourceName == lastChangeSource && isOfEditor
     // A name's date dates nothing that has a better one: phones write it in UTC.
-    let isNamed = new.source == nameSource && old.source != nameSource && !old.isDatedByMtime
+    let isNamed = new.sourceName == nameSource && old.sourceName != nameSource && !old.isDatedByMtime
     guard new.isDatedByMtime || isStamped || isNamed, !old.isPinned else { return false }
     // Classified again with the same bytes, it follows its time of modification, unless its day was kept before.
-    return new.fingerprint != old.fingerprint || old.source == keptSource
+    return new.fingerprint != old.fingerprint || old.sourceName == keptSource
 }
 
 /// The largest offset of a time zone from UTC.

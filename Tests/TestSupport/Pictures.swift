@@ -43,6 +43,38 @@ public func raw(_ day: String, _ time: String = "12:30:00", more: Int = 0) -> [U
     exifBlock("\(day.replacingOccurrences(of: "-", with: ":")) \(time)") + Array("raw \(more)".utf8)
 }
 
+private func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
+    let count = UInt32(body.count + 8)
+    return (0..<4).map { UInt8(truncatingIfNeeded: count >> (24 - 8 * $0)) } + Array(type.utf8) + body
+}
+
+/// A QuickTime movie with the metadata of a Live Photo's video: taken at 12:30:01 on that day, with its identifier.
+public func movie(_ day: String?, _ identifier: String?, more: UInt8 = 0) -> [UInt8] {
+    let values =
+        (day.map { [("com.apple.quicktime.creationdate", "\($0)T12:30:01+0000")] } ?? [])
+        + (identifier.map { [("com.apple.quicktime.content.identifier", $0)] } ?? [])
+    let keys = values.flatMap { box("mdta", Array($0.0.utf8)) }
+    var list: [UInt8] = []
+    for (index, value) in values.enumerated() {
+        let data = box("data", [0, 0, 0, 1, 0, 0, 0, 0] + Array(value.1.utf8))
+        list += box("\0\0\0" + String(UnicodeScalar(UInt8(index + 1))), data)
+    }
+    let meta =
+        box("hdlr", [UInt8](repeating: 0, count: 24))
+        + box("keys", [0, 0, 0, 0, 0, 0, 0, UInt8(values.count)] + keys)
+        + box("ilst", list)
+    return box("ftyp", Array("qt  \0\0\0\0qt  ".utf8)) + box("moov", box("meta", meta)) + box("free", [more])
+}
+
+/// A movie whose only date is its header's, in UTC: seconds since 1970.
+public func movie(created: Int64, more: UInt8 = 0) -> [UInt8] {
+    let since1904 = UInt32(created + 2_082_844_800)
+    let time = (0..<4).map { UInt8(truncatingIfNeeded: since1904 >> (24 - 8 * $0)) }
+    let header = [0, 0, 0, 0] + time + time + [0, 0, 2, 88] + [UInt8](repeating: 0, count: 84)
+    return box("ftyp", Array("isom\0\0\0\0isom".utf8)) + box("moov", box("mvhd", header))
+        + box("free", [more])
+}
+
 /// A photo by its metadata whose picture breaks off before it begins.
 public func undecodableJPEG(_ day: String) -> [UInt8] {
     let bytes = jpeg(day)

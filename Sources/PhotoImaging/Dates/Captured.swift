@@ -20,39 +20,67 @@ public func captureDate(
     _ facts: MediaFacts, fileName: [UInt8], modified: Int64, modifiedNanoseconds: UInt32 = 0,
     sidecar: Sidecar? = nil, now: Int64, localOffset: (_ utcSeconds: Int64) -> Int
 ) -> (time: CivilTime, source: DateSource) {
+    let found = zonedCaptureDate(
+        facts, fileName: fileName, modified: modified, modifiedNanoseconds: modifiedNanoseconds,
+        sidecar: sidecar, now: now, localOffset: localOffset)
+    return (found.time, found.source)
+}
+
+/// The time when a photo was taken.
+public struct CaptureDate: Sendable, Equatable {
+    /// The wall clock.
+    public var time: CivilTime
+    /// Where it was found.
+    public var source: DateSource
+    /// The seconds east of UTC of the mount's time zone, by which a time in UTC became local; nil if that zone does not
+    /// matter.
+    public var mountOffset: Int?
+}
+
+/// As ``captureDate(_:fileName:modified:modifiedNanoseconds:sidecar:now:localOffset:)``, with the offset that was used.
+public func zonedCaptureDate(
+    _ facts: MediaFacts, fileName: [UInt8], modified: Int64, modifiedNanoseconds: UInt32 = 0,
+    sidecar: Sidecar? = nil, now: Int64, localOffset: (_ utcSeconds: Int64) -> Int
+) -> CaptureDate {
     let latest =
         CivilTime(secondsSince1970: now, offsetSeconds: localOffset(now))
         .secondsSince1970 + secondsPerDay
     let fileOffset = facts.dates.lazy.filter { !$0.isUTC }.compactMap(\.offsetSeconds).first
 
-    func plausible(_ candidate: DateCandidate) -> CivilTime? {
+    func plausible(_ candidate: DateCandidate, as source: DateSource) -> CaptureDate? {
         var time = candidate.time
+        var mountOffset: Int?
         if candidate.source == .gps, time.day == satelliteEpoch { return nil }
         if candidate.isUTC {
-            let offset = candidate.offsetSeconds ?? fileOffset ?? localOffset(time.secondsSince1970)
             guard !isUnsetClock(time) else { return nil }
-            time = time.shifted(by: offset)
+            let own = candidate.offsetSeconds ?? fileOffset
+            if own == nil { mountOffset = localOffset(time.secondsSince1970) }
+            time = time.shifted(by: own ?? mountOffset ?? 0)
         }
-        return time.year >= firstPhotographYear && time.secondsSince1970 <= latest && !isUnsetClock(time)
-            ? time : nil
+        guard time.year >= firstPhotographYear, time.secondsSince1970 <= latest, !isUnsetClock(time) else {
+            return nil
+        }
+        return CaptureDate(time: time, source: source, mountOffset: mountOffset)
     }
 
     for candidate in sidecar?.dates ?? [] {
-        if let time = plausible(candidate) { return (time, .sidecar) }
+        if let found = plausible(candidate, as: .sidecar) { return found }
     }
     for source in captureOrder {
         if source == .fileName {
-            if let time = FileNameDate.find(in: fileName).flatMap(plausible) { return (time, source) }
+            if let named = FileNameDate.find(in: fileName), let found = plausible(named, as: source) {
+                return found
+            }
         } else {
             for candidate in facts.dates where candidate.source == source {
-                if let time = plausible(candidate) { return (time, source) }
+                if let found = plausible(candidate, as: source) { return found }
             }
         }
     }
+    let offset = localOffset(modified)
     let time = CivilTime(
-        secondsSince1970: modified, offsetSeconds: localOffset(modified), nanosecond: Int(modifiedNanoseconds)
-    )
-    return (time, .mtime)
+        secondsSince1970: modified, offsetSeconds: offset, nanosecond: Int(modifiedNanoseconds))
+    return CaptureDate(time: time, source: .mtime, mountOffset: offset)
 }
 
 /// The order in which dates are tried.
