@@ -38,6 +38,8 @@ public enum ImportCategory: Sendable {
     case duplicate(UInt64)
     /// Has exactly the bytes that that photo had before it was edited.
     case earlier(UInt64)
+    /// Has the bytes that a photo in the trash has, or had before it was edited.
+    case trashed
     case photo(Candidate)
 }
 
@@ -112,10 +114,11 @@ public struct Importer {
     ///   - sidecar: the result of `readSidecar` for the sidecar next to it.
     ///   - asNew: do not search the space for these bytes.
     ///   - versions: where to search for photos that were edited since; nil: do not.
+    ///   - trash: whether to search the trash of the space too.
     ///   - isCancelled: called repeatedly; once it returns true, photos not compared yet count as different.
     public func classifyImport(
         _ source: some ByteSource, _ facts: SourceFacts?, named name: Name, modified: Timestamp,
-        sidecar: Sidecar? = nil, asNew: Bool = false, versions: VersionIndex? = nil,
+        sidecar: Sidecar? = nil, asNew: Bool = false, versions: VersionIndex? = nil, trash: Bool = false,
         unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> ImportCategory {
         guard let facts else { return .notPhoto }
@@ -124,13 +127,25 @@ public struct Importer {
                 isCancelled()
             }
             if let first = known.photos.first { return .duplicate(first.ino) }
-            if let edited = try versions?.photo(withVersion: source, facts.media, unless: isCancelled) {
-                return .earlier(edited)
+            let edited = try versions?.photo(withVersion: source, facts.media, unless: isCancelled)
+            if let edited, !edited.isTrashed { return .earlier(edited.ino) }
+            if trash {
+                if edited != nil { return .trashed }
+                if try isTrashed(source, facts.fingerprint, unless: isCancelled) { return .trashed }
             }
         }
         let probe = MediaProbe(facts: facts.media, sidecar: sidecar, fingerprint: facts.fingerprint)
         return .photo(
             Candidate(row: PhotoRow(ino: 0, modified: modified, probe, named: name.bytes, now: .now())))
+    }
+
+    /// Whether a photo in the trash has exactly these bytes.
+    private func isTrashed(
+        _ source: some ByteSource, _ fingerprint: UInt64, unless isCancelled: () -> Bool
+    ) throws(FileError) -> Bool {
+        for ino in try library.search.trashedPhotos(fingerprint, byteCount: source.byteCount)
+        where try library.holds(ino, source, unless: isCancelled) { return true }
+        return false
     }
 
     /// Adds a photo and its sidecars: next to it in the album, else in its day.

@@ -68,6 +68,21 @@ package struct PhotoSearch: Sendable {
         return result
     }
 
+    /// The photos in the trash with that fingerprint and size.
+    package func trashedPhotos(
+        _ fingerprint: UInt64, byteCount: UInt64
+    ) throws(FileError) -> [UInt64] {
+        try session.locked { tree throws(FileError) -> [UInt64] in
+            var found: [UInt64] = []
+            for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.fingerprintsMax))
+            where found.count < Self.candidatesMax {
+                let inode = try tree.inode(ino)
+                if inode.isTrashed, inode.row.size == byteCount { found.append(ino) }
+            }
+            return found
+        }
+    }
+
     /// Retries once if the photo cannot be read. An unreadable photo is not equal.
     private func compare(
         _ ino: UInt64, _ source: some ByteSource, unless isCancelled: (UInt64) -> Bool

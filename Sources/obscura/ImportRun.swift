@@ -98,6 +98,7 @@ final class ImportRun: ImportTask {
             pass(item.byteCount)
         case .duplicate(let ino): try takeDuplicate(ino, item, source, sidecars)
         case .earlier(let ino): try takeDuplicate(ino, item, source, sidecars, isEarlier: true)
+        case .trashed: pass(item.byteCount)
         case .photo(let candidate):
             if settings.isDry {
                 preview(candidate, source, sidecars.count)

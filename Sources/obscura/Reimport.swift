@@ -278,7 +278,7 @@ final class Reimport {
                 session.note(candidate, day: candidate.day, source)
                 remember(source, added.photo)
                 return added.photo
-            case .notPhoto: break
+            case .notPhoto, .trashed: break
             }
         }
         try restorePlain(source, in: album)

@@ -12,6 +12,8 @@ struct TakeoutReport {
     var edited: [HostPath] = []
     /// In the service's trash, and left out.
     var trashed: [HostPath] = []
+    /// In the trash of the space, and left there.
+    var inTrash: [HostPath] = []
     var unmatched: [PathNote] = []
 
     func lines(isDry: Bool) -> [String] {
@@ -33,6 +35,12 @@ struct TakeoutReport {
         if !trashed.isEmpty {
             lines.append("\(counted(trashed.count, "file")) left out: in the export's trash")
         }
+        if !inTrash.isEmpty {
+            lines.append(
+                "\(counted(inTrash.count, "photo")) left out: in the trash of the space (obscura trash DIR restore):"
+            )
+            lines += inTrash.map { "  \($0.shown)" }
+        }
         if !unmatched.isEmpty {
             lines.append("\(unmatched.count) could not be matched:")
             lines += unmatched.map { "  \($0.path.shown): \($0.reason)" }
@@ -46,7 +54,8 @@ struct TakeoutReport {
             ("album_memberships", .count(memberships)), ("albums", .list(albums.sorted().map { .text($0) })),
             ("favourites", .count(favourites)), ("sidecars_written", .count(written)),
             ("edited", .list(edited.map { .path($0.bytes) })),
-            ("trashed", .list(trashed.map { .path($0.bytes) })), ("unmatched", .list(unmatched.map(\.json))),
+            ("trashed", .list(trashed.map { .path($0.bytes) })),
+            ("in_trash", .list(inTrash.map { .path($0.bytes) })), ("unmatched", .list(unmatched.map(\.json))),
         ]
     }
 }

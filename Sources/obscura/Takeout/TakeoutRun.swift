@@ -24,6 +24,8 @@ final class TakeoutRun: ImportTask {
     private let versions: VersionIndex
     /// Photos by the numbers of their items, with those bytes or with later ones.
     private var photos: [Int: (photo: Photo, isEdited: Bool)] = [:]
+    /// The numbers of items that are not imported, because they are in the trash of the space.
+    private var inTrash: Set<Int> = []
     /// Photos that the export says something about.
     private var described: Set<Photo> = []
 
@@ -104,7 +106,7 @@ final class TakeoutRun: ImportTask {
             description: item.metadata?.description ?? "")
         let appraisal = try library.importer.classifyImport(
             source, facts, named: arrival.name, modified: source.modified, sidecar: arrival.dates,
-            versions: versions, unless: { wasInterrupted })
+            versions: versions, trash: true, unless: { wasInterrupted })
         if wasInterrupted { return }
         if let failure = source.failure { return fail(item, failure) }
         var photo: Photo?
@@ -123,7 +125,10 @@ final class TakeoutRun: ImportTask {
             report.duplicates += 1
             pass(item)
             photo = .stored(ino)
+        case .trashed: return leaveInTrash(item)
         case .photo(let candidate):
+            // An edit of a photo that the user has removed is not wanted either.
+            if let original = item.edits, inTrash.contains(original) { return leaveInTrash(item) }
             if let original = item.edits.flatMap({ photos[$0] }) {
                 photo = try edit(original.photo, isEdited: original.isEdited, item, candidate, arrival)
             } else {
@@ -141,6 +146,12 @@ final class TakeoutRun: ImportTask {
         if item.metadata?.isFavourite ?? false, try join(photo, Self.favourites, arrival.name) {
             takeout.favourites += 1
         }
+    }
+
+    private func leaveInTrash(_ item: TakeoutItem) {
+        inTrash.insert(item.number)
+        takeout.inTrash.append(listing.path(of: item.file))
+        pass(item)
     }
 
     // MARK: Sidecars

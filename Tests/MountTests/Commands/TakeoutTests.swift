@@ -145,6 +145,45 @@ private struct Export {
         try place.unmount()
     }
 
+    @Test func `what was redated, renamed or removed since is not added again`() throws {
+        let place = try Place()
+        try Export.whole().write(place)
+        func add(_ more: String...) throws -> [String: Any] {
+            try jsonObject(
+                place.run(
+                    [obscura, "import", "V", "source", "--takeout", "--json", "--password-stdin"] + more,
+                    "one\n"
+                )
+                .output)
+        }
+        _ = try add()
+        try place.mount()
+        // As exiftool does, with the same pixels.
+        let redated = Photo(taken: "2021:06:07 08:09:10", seed: 4).bytes
+        try Data(redated).write(to: URL(fileURLWithPath: place.moments + "/2020-05-02/b.jpg"))
+        try place.shell("cd D/moments/2020-05-02; mv a.jpg Beach.jpg; rm c.jpg")
+        let shown = ["2020-05-02/Beach.jpg", "2020-05-02/Beach.jpg.xmp", "2021-06-07/b.jpg"]
+        #expect(try place.shown() == shown)
+        try place.unmount()
+        for more in ["--dry-run", "--quiet"] {
+            let again = try add(more)
+            #expect(again["photos"] as? Int == 0 && again["duplicates"] as? Int == 4)
+            #expect(again["album_memberships"] as? Int == 0 && again["sidecars_written"] as? Int == 0)
+            let left = try #require(again["in_trash"] as? [String])
+            #expect(left.count == 1 && left[0].hasSuffix("Photos from 2020/c.jpg"))
+        }
+        let told = try place.command("import", "V", "source", "--takeout")
+        #expect(told.output.contains("1 photo left out: in the trash of the space"), "\(told.output)")
+        try place.mount()
+        #expect(try place.shown() == shown)
+        #expect(try place.files(place.albums) == ["Favourites/a.jpg", "Trip to Rome/a.jpg"])
+        // An edited photo, and its original with it.
+        try place.shell("rm D/moments/2021-06-07/b.jpg")
+        try place.unmount()
+        let last = try add()
+        #expect(last["photos"] as? Int == 0 && (last["in_trash"] as? [String])?.count == 3)
+    }
+
     @Test func `a photo whose name is a number is no original of others`() throws {
         let place = try Place()
         var export = Export()
