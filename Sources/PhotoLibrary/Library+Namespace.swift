@@ -180,7 +180,8 @@ extension Library {
         }
     }
 
-    /// unlink(2). In moments it removes a photo from the space, albums included, and moves it into the trash.
+    /// unlink(2). In moments it removes a photo from the space, albums included, and moves it into the trash;
+    /// what goes with it is noted.
     public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
@@ -200,7 +201,8 @@ extension Library {
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
-            let isForTrash = try tree.isForTrash(found.inode, in: directory)
+            tree.callerThread = caller.pid
+            let isForTrash = try tree.goesIntoTrash(found.inode, named: name.bytes, in: directory)
             if isForTrash && info == nil { return false }
             let now = Timestamp.now()
             let isPhoto = found.inode.isPhoto
@@ -209,10 +211,8 @@ extension Library {
             if directory.isDay && isPhoto {
                 try tree.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
-                tree.callerThread = caller.pid
-                try tree.queueCompanionMoves(ofRemoved: found.inode, name.bytes, from: directory, caller)
             } else if isForTrash {
-                try tree.removeFormerPhoto(
+                try tree.removePlainFile(
                     found.inode, found.id, named: name.bytes, in: directory, info, caller, session.space,
                     now: now)
             } else {

@@ -24,7 +24,7 @@ extension Library {
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         try session.requireRowRoom(replacing: true)
         for attempt in 0..<Self.attemptsMax {
-            let info = try session.trashInfo(forRemoving: newName, from: newParent)
+            let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
             defer { session.destroyUnused(info) }
             if try renameOnce(parent, name, newParent, newName, flags, caller, info, isFirst: attempt == 0) {
                 return

@@ -2,9 +2,11 @@ package import CatalogueRows
 package import PhotoImaging
 
 /// The halves of a Live Photo, the photos of a burst, a raw file and its JPEG, a photo and its edit
-/// (`IMG_1234`, `IMG_E1234`), and sidecars stay together when one of them is re-dated, moved to another day,
-/// removed or restored. Files with the same identifier belong together; without identifiers, raw files and their
-/// pictures, and edits, of one day with the same stem and the same time of capture.
+/// (`IMG_1234`, `IMG_E1234`), and sidecars stay together when one of them is re-dated or moved to another day. Files
+/// with the same identifier belong together; without identifiers, raw files and their pictures, and edits, of one day
+/// with the same stem and the same time of capture.
+///
+/// A removal takes less along: sidecars, and the video of a Live Photo with its still (`isVideo(_:_:ofStill:_:)`).
 
 /// Seconds by which the two parts of a Live Photo may differ.
 private let pairSecondsMax: Int64 = 3
@@ -67,6 +69,18 @@ package func companionStems(_ name: [UInt8]) -> [[UInt8]] {
 /// Whether a photo is the still of a video that is its companion: its picture is then the video's too.
 package func isStill(_ photo: PhotoRow, of video: PhotoRow) -> Bool {
     isVideo(video) && photo.mediaType?.isVideo == false
+}
+
+/// Whether a video is that of a Live Photo whose still a picture is, so that it is no photo of its own: it goes into
+/// the trash with the still, and comes back with it. Closer than `isCompanion`: an edit is the still of its own video
+/// only.
+package func isVideo(
+    _ name: [UInt8], _ video: PhotoRow, ofStill stillName: [UInt8], _ still: PhotoRow
+) -> Bool {
+    guard isStill(still, of: video) else { return false }
+    if let group = video.group, let other = still.group { return group == other && isOfLivePhoto(video) }
+    return (isOfLivePhoto(video) || isOfLivePhoto(still)) && stemOf(name) == stemOf(stillName)
+        && abs(video.captured - still.captured) <= pairSecondsMax
 }
 
 package func isVideo(_ photo: PhotoRow) -> Bool { photo.mediaType?.isVideo ?? false }

@@ -6,17 +6,35 @@ package import PhotoTree
 import VaultFormat
 import VaultStore
 
+/// Why a name is removed.
+package enum RemovalKind: Sendable {
+    /// By unlink(2).
+    case unlinked
+    /// Another file is renamed onto it.
+    case replaced
+    /// The file goes with a photo that was removed.
+    case companion
+}
+
 /// The `.trashinfo` files of photos that are removed from moments.
 extension TreeSession {
     /// A sealed `.trashinfo` file for what removing this name moves into the trash; nil if that is nothing. The caller
     /// finally calls `destroyUnused` on it. Throws `.noRoom` if one commit cannot take all names that go with this one.
-    package func trashInfo(forRemoving name: Name, from parent: UInt64) throws(FileError) -> TrashInfo? {
+    package func trashInfo(
+        forRemoving name: Name, from parent: UInt64, as kind: RemovalKind = .unlinked
+    ) throws(FileError) -> TrashInfo? {
         guard !isReadOnly else { return nil }
         let (place, rows) = try locked { tree throws(FileError) -> ([UInt8]?, Int) in
             let directory = try tree.directory(parent)
             guard let inode = try tree.find(directory, name.bytes)?.inode else { return (nil, 0) }
             let rows = tree.rowsChanging(with: inode, in: directory)
-            return (try tree.isForTrash(inode, in: directory) ? try tree.path(of: directory) : nil, rows)
+            let isForTrash =
+                switch kind {
+                case .unlinked: try tree.goesIntoTrash(inode, named: name.bytes, in: directory)
+                case .replaced: try tree.isForTrash(inode, in: directory)
+                case .companion: options.trashDays > 0
+                }
+            return (isForTrash ? try tree.path(of: directory) : nil, rows)
         }
         try requireRoom(toChangeRows: rows)
         guard let place else { return nil }

@@ -204,19 +204,28 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     /// Applies pending companion moves, and destroys removed photos that no program has saved anew. Call before a
     /// directory is listed.
     package func applyCompanionMoves() throws(FileError) {
-        let (isWaiting, isWithholding) = try locked { tree throws(FileError) in
-            (!tree.companionMoves.isEmpty, tree.hasWithheldPhotos)
-        }
+        let isWithholding = try locked { tree throws(FileError) in tree.hasWithheldPhotos }
         if isWithholding, !isReadOnly { try changing { _ throws(FileError) in } }
-        guard isWaiting, !isReadOnly else { return }
-        // Photos that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.
+        // A companion may have some itself, as the video of a Live Photo its sidecars.
+        for _ in 0..<Self.companionRounds {
+            let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
+            guard isWaiting, !isReadOnly else { return }
+            try applyNotedCompanionMoves()
+        }
+    }
+
+    private static let companionRounds = 3
+
+    private func applyNotedCompanionMoves() throws(FileError) {
+        // Files that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.
         let removed = try locked { tree throws(FileError) in
             tree.companionMoves.filter { $0.value.caller != nil }
         }
         var infos: [UInt64: TrashInfo] = [:]
         defer { for info in infos.values { destroyUnused(info) } }
         for (ino, move) in removed {
-            infos[ino] = try trashInfo(forRemoving: Name(move.name), from: move.directory)
+            infos[ino] = try trashInfo(
+                forRemoving: Name(move.name), from: move.directory, as: .companion)
         }
         let namelessInodes = try changing { tree throws(FileError) in
             try tree.applyCompanionMoves(infos, space, now: .now())

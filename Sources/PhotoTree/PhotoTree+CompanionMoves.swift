@@ -7,22 +7,32 @@ import PhotoRules
 import VaultCatalogue
 package import VaultStore
 
-/// A pending move of a companion, because its photo was moved to another day, removed or restored.
+/// A pending move of a companion, because its photo was moved to another day, renamed in its day, removed or restored.
 package struct CompanionMove {
     package enum Target {
-        /// Another day, YYYYMMDD.
+        /// A day, YYYYMMDD: another one; or for a sidecar also that of the photo, which got another name in it.
         case day(Int64)
-        /// The trash of the client that removed the photo.
+        /// The trash of the client that removed the photo. Destroyed if no trash is kept.
         case trash(Caller)
-        /// Out of the trash: to that day, or its own.
-        case restored(day: Int64?)
+        /// Out of the trash with the photo.
+        case restored(Origin)
+    }
+
+    /// Where a companion was before it was removed.
+    package struct Origin {
+        /// Its directory; a sidecar returns to it if that is an album that exists, else beside the photo.
+        var parent: UInt64
+        var name: [UInt8]
+        /// The day that the photo had in the trash.
+        var day: Int64
     }
 
     /// The directory it is in, a day or one in the trash, and its name there.
     package var directory: UInt64
     package var name: [UInt8]
     package var target: Target
-    /// The inode of the photo that was moved, and its name in the day that it left.
+    /// The inode of the photo that was moved, and its name in the day that it left. For a sidecar of an album: of the
+    /// photo or copy beside which it was, and its name there.
     var photo: UInt64
     var photoName: [UInt8]
     /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
@@ -32,11 +42,13 @@ package struct CompanionMove {
 
     /// The new day; nil for a move into or out of the trash.
     var day: Int64? { if case .day(let day) = target { day } else { nil } }
+    /// The client in whose trash it is to go; nil for other moves.
     package var caller: Caller? { if case .trash(let caller) = target { caller } else { nil } }
 }
 
 /// Live Photos, bursts, a raw file and its JPEG, a photo and its edit, and sidecars in days: files that were taken
-/// together stay together when one of them is re-dated, moved between days, removed or restored.
+/// together stay together when one of them is re-dated or moved between days. For removals see
+/// `PhotoTree+RemovedCompanions.swift`.
 ///
 /// `mv day/* other/` moves every one of them itself. So companions do not follow at once, but when a directory is
 /// listed, or when a thread other than the mover looks one of them up.
@@ -62,7 +74,7 @@ extension PhotoTree {
     }
 
     /// The photos in a directory that have a photo's identifier of a Live Photo or burst.
-    private func groupMates(
+    func groupMates(
         of photo: PhotoRow, in directory: UInt64
     ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
         guard let group = photo.group else { return [] }
@@ -103,67 +115,31 @@ extension PhotoTree {
     ) throws(FileError) {
         companionMoves[photo.ino] = nil
         guard directory.row.day != day else { return }
+        try redirectCompanionMoves(of: photo, to: day)
         for other in try companions(of: photo, name, in: directory, captured: captured) {
             note(other.row, .day(day), of: photo, name)
         }
     }
 
-    /// Notes the companions of a photo that was removed from its day, if it went into the trash. Plain files stay.
-    package func queueCompanionMoves(
-        ofRemoved photo: Inode, _ name: [UInt8], from directory: Inode, _ caller: Caller
-    ) throws(FileError) {
-        companionMoves[photo.ino] = nil
-        guard directory.isDay, photo.isTrashed else { return }
-        let captured = try self.photo(photo).captured
-        for other in try companions(of: photo, name, in: directory, captured: captured)
-        where other.photo != nil { note(other.row, .trash(caller), of: photo, name) }
-    }
-
-    /// Notes the companions of a photo that is restored from a directory of the trash: those in the same
-    /// directory that come from the same day. `day`: the day that it is moved to; nil if it returns to its
-    /// own.
-    func queueCompanionMoves(
-        ofRestored photo: Inode, from directory: Inode, to day: Int64?
-    ) throws(FileError) {
-        companionMoves[photo.ino] = nil
-        guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
-        let own = try self.photo(photo)
-        for stem in companionStems(kept.name) {
-            // As they were called in moments, or numbered in the trash.
-            for ending in [".", " ("] {
-                let rows = try sql(
-                    tables.dentries(in: directory.ino, beginning: stem + ending.utf8, limit: siblingNamesMax))
-                for row in rows where row.ino != photo.ino {
-                    let other = try inode(row.ino)
-                    guard other.isTrashed, let name = try sql(tables.trashRow(row.ino, 0))?.name else {
-                        continue
-                    }
-                    let otherPhoto = try self.photo(other)
-                    guard otherPhoto.day == own.day,
-                        isCompanion(name, otherPhoto, of: kept.name, own, captured: own.captured)
-                    else { continue }
-                    note(row, .restored(day: day == own.day ? nil : day), of: photo, kept.name)
-                }
-            }
-        }
-        for mate in try groupMates(of: own, in: directory.ino)
-        where mate.inode.isTrashed && mate.photo?.day == own.day {
-            note(mate.row, .restored(day: day == own.day ? nil : day), of: photo, kept.name)
+    /// Lets companions that have not yet followed a photo follow it to its next day.
+    private func redirectCompanionMoves(of photo: Inode, to day: Int64) throws(FileError) {
+        for (ino, move) in companionMoves where move.photo == photo.ino && move.day != nil {
+            let isThere = try existing(move.directory)?.row.day == day
+            let isPhoto = try existing(ino)?.isPhoto ?? false
+            companionMoves[ino]?.target = .day(day)
+            if isThere && isPhoto { companionMoves[ino] = nil }
         }
     }
 
-    /// Cancels pending moves of companions into the trash, because their photo is in its day again.
-    func cancelTrashMovesOfCompanions(_ photo: Inode, _ name: [UInt8], in directory: Inode) throws(FileError)
-    {
-        let captured = try self.photo(photo).captured
-        for other in try companions(of: photo, name, in: directory, captured: captured) {
-            if case .trash = companionMoves[other.inode.ino]?.target { companionMoves[other.inode.ino] = nil }
-        }
+    /// Notes the sidecars of a photo that gets, or has just got, another name in its day. Its other companions keep
+    /// their names.
+    func queueSidecarRenames(of photo: Inode, _ name: [UInt8], in day: Inode) throws(FileError) {
+        guard day.isDay else { return }
+        for row in try sidecars(beside: name, in: day) { note(row, .day(day.row.day), of: photo, name) }
     }
 
-    private func note(
-        _ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8]
-    ) {
+    /// Notes a move of a companion.
+    func note(_ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8]) {
         companionMoves[row.ino] = CompanionMove(
             directory: row.parent, name: row.name, target: target, photo: photo.ino, photoName: name,
             mover: callerThread)
@@ -183,9 +159,9 @@ extension PhotoTree {
     /// companion then has there. It replaces nothing under a name that the caller did not give.
     func renameBesidePhoto(_ request: RenameRequest) throws(FileError) -> RenameRequest {
         guard request.name == request.newName, request.from.isDay, request.to.isDay,
-            let move = companionMoves[request.source.ino], move.directory == request.from.ino,
-            move.day == request.to.row.day
+            let move = companionMoves[request.source.ino], move.directory == request.from.ino
         else { return request }
+        guard case .day(let day) = move.target, day == request.to.row.day else { return request }
         let name = try name(of: move, in: request.to)
         guard name != request.newName else { return request }
         var request = request
@@ -207,22 +183,34 @@ extension PhotoTree {
         }
         guard directory.isDay else { return false }
         // The companion's new place, unless the mover is about to move it there.
-        return companionMoves.values.contains {
-            $0.day == directory.row.day && $0.name == name && !($0.mover == thread && $0.wasLookedUp)
+        return companionMoves.values.contains { move in
+            guard move.day == directory.row.day, !(move.mover == thread && move.wasLookedUp) else {
+                return false
+            }
+            if move.name == name { return true }
+            // A sidecar whose photo was renamed in the day.
+            return move.directory == directory.ino && isSidecarName(name)
+                && (try? self.name(of: move, in: directory)) == name
         }
     }
 
-    /// Applies pending companion moves. Returns inodes that have no name left, to be erased.
+    /// Applies pending companion moves. Returns inodes that have no name left, to be erased. The companions of a
+    /// companion, as the sidecar of a video, may be noted thereby.
     ///
     /// - Parameter infos: the `.trashinfo` files of companions that go into the trash, by inode; one without stays
     ///   noted.
     package func applyCompanionMoves(
         _ infos: [UInt64: TrashInfo], _ space: Space, now: Timestamp
     ) throws(FileError) -> [UInt64] {
-        let waiting = companionMoves.sorted { $0.key < $1.key }
+        var waiting: [(ino: UInt64, move: CompanionMove, isPhoto: Bool)] = []
+        for (ino, move) in companionMoves {
+            waiting.append((ino, move, try existing(ino)?.isPhoto ?? false))
+        }
+        // A sidecar that is also the video's goes once that has gone.
+        waiting.sort { $0.isPhoto == $1.isPhoto ? $0.ino < $1.ino : $0.isPhoto }
         companionMoves = [:]
         var namelessInodes: [UInt64] = []
-        for (ino, move) in waiting {
+        for (ino, move, _) in waiting {
             guard let inode = try? inode(ino), let directory = try? self.inode(move.directory),
                 let found = try find(directory, move.name), found.inode.ino == ino
             else { continue }
@@ -230,30 +218,22 @@ extension PhotoTree {
             switch move.target {
             case .day(let day): try follow(move, inode, row, from: directory, to: day, now: now)
             case .trash(let caller):
-                guard directory.isDay, inode.isPhoto, !inode.isTrashed else { continue }
-                guard let info = infos[ino] else {
+                guard try mayGo(move, inode, from: directory) else { continue }
+                if trashDays > 0, infos[ino] == nil {
                     companionMoves[ino] = move
                     continue
                 }
-                try removePhoto(inode, named: move.name, in: directory, info, caller, space, now: now)
-                noteLost(row, in: directory)
-            case .restored(let day):
-                guard inode.isTrashed else { continue }
-                try restore(inode, now: now)
-                if let day {
-                    var photo = try photo(inode)
-                    photo.pin(to: day)
-                    try storePhoto(inode, photo)
-                    try moveMoment(inode, to: day, now: now)
-                }
-                try sql(tables.deleteTrash(ino, row.id))
-                try discard(row, now: now, &namelessInodes)
+                try removeCompanion(inode, row, in: directory, infos[ino], caller, space, now: now)
+                if inode.row.nlink == 0 { namelessInodes.append(ino) }
+            case .restored(let origin):
+                try restoreCompanion(
+                    inode, row, in: directory, move, to: origin, now: now, &namelessInodes)
             }
         }
         return namelessInodes
     }
 
-    private func follow(
+    func follow(
         _ move: CompanionMove, _ inode: Inode, _ row: DentryRow, from directory: Inode, to number: Int64,
         now: Timestamp
     ) throws(FileError) {
@@ -264,11 +244,29 @@ extension PhotoTree {
             photo.pin(to: number)
             try storePhoto(inode, photo)
             try moveMoment(inode, to: number, named: name, now: now)
+        } else if day.ino == directory.ino {
+            try renameSidecar(inode, row, in: day, to: name, move, now: now)
         } else {
             let free = try freeName(day, name)
             try withdraw(row, in: directory, inode, now: now)
             try addEntry(day, free, inode, now: now)
         }
+    }
+
+    /// Gives a sidecar the name of its photo, which was renamed in their day. It stays if another photo that it
+    /// describes is there, if its photo was only renamed as a backup, and if its new name is taken.
+    private func renameSidecar(
+        _ inode: Inode, _ row: DentryRow, in day: Inode, to name: [UInt8], _ move: CompanionMove,
+        now: Timestamp
+    ) throws(FileError) {
+        guard name != row.name, let photo = try existing(move.photo), let own = try moment(of: photo),
+            !isWorkingName(own.row.name), backupOriginal(own.row.name) == nil,
+            try !has(day, name), try !has(day, move.photoName),
+            try !hasPhoto(describedBy: row.name, in: day)
+        else { return }
+        try withdraw(row, in: day, inode, now: now)
+        try addEntry(day, name, inode, now: now)
+        kernelNames.noteChange(of: inode.ino)
     }
 
     /// The still of a Live Photo's video: its companion in its day that is a picture, and may be read by all who may

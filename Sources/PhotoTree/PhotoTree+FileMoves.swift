@@ -69,8 +69,7 @@ extension PhotoTree {
         case .removeToTrash:
             try addEntry(request.to, request.newName, source, now: now)
             addLink(to: source, now: now)
-            try removeToTrash(source, named: request.name, now: now)
-            try queueCompanionMoves(ofRemoved: source, request.name, from: request.from, request.caller)
+            try removeToTrash(source, named: request.name, request.caller, now: now)
         case .classify: try apply(request.classification, to: source, space, now: now)
         case .replaceBackup: _ = try replaceBackup(request, space)
         case .noteBackup: try noteBackup(request)
@@ -78,8 +77,7 @@ extension PhotoTree {
         case .pin: try pin(request)
         case .restore:
             guard let photo = try trashedPhoto(behind: source) else { return }
-            let day = request.to.isDay ? request.to.row.day : nil
-            try queueCompanionMoves(ofRestored: photo, from: request.from, to: day)
+            try noteReturnBeside(photo, in: request.from)
             try restore(photo, now: now)
         case .followName: try followName(request)
         case .noteGivenName: noteGivenName(request)
@@ -109,7 +107,7 @@ extension PhotoTree {
                     try keepReplaced(target.inode, request)
                 }
             } else if try isForTrash(target.inode, in: request.to) {
-                try removeFormerPhoto(
+                try removePlainFile(
                     target.inode, target.id, named: request.newName, in: request.to, request.info,
                     request.caller, space, now: request.now)
                 break
@@ -208,6 +206,10 @@ extension PhotoTree {
         if !directory.isDay {
             guard let own = try moment(of: source) else { return }
             (directory, name) = (own.directory, own.row.name)
+        }
+        if directory.ino == request.to.ino {
+            companionMoves[source.ino] = nil
+            return try queueSidecarRenames(of: source, name, in: directory)
         }
         try queueCompanionMoves(
             of: source, name, in: directory, captured: try photo(source).captured,

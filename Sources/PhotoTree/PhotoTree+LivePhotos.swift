@@ -31,7 +31,7 @@ extension PhotoTree {
     }
 
     /// The other photos in moments with a photo's identifier, the oldest first.
-    private func halves(of photo: PhotoRow) throws(FileError) -> [(inode: Inode, row: PhotoRow)] {
+    func halves(of photo: PhotoRow) throws(FileError) -> [(inode: Inode, row: PhotoRow)] {
         guard let group = photo.group else { return [] }
         var found: [(inode: Inode, row: PhotoRow)] = []
         for ino in try sql(tables.photos(group: group, limit: siblingNamesMax)) where ino != photo.ino {

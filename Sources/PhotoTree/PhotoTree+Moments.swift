@@ -46,7 +46,7 @@ extension PhotoTree {
         touch(inode)
     }
 
-    /// Gives a photo's moment another name in its day, numbered if it is taken.
+    /// Gives a photo's moment another name in its day, numbered if it is taken. Its sidecars there follow.
     func renameMoment(
         of inode: Inode, _ moment: (directory: Inode, row: DentryRow), to name: [UInt8], now: Timestamp
     ) throws(FileError) {
@@ -55,6 +55,7 @@ extension PhotoTree {
             return try !has(moment.directory, candidate)
         }
         guard free != moment.row.name else { return }
+        try queueSidecarRenames(of: inode, moment.row.name, in: moment.directory)
         try withdraw(moment.row, in: moment.directory, inode, now: now)
         try addEntry(moment.directory, free, inode, now: now)
         kernelNames.noteChange(of: inode.ino)

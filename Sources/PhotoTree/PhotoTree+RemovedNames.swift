@@ -149,6 +149,5 @@ extension PhotoTree {
         var namelessInodes: [UInt64] = []
         try discard(kept, now: now, &namelessInodes)
         inodesToDestroy += namelessInodes
-        try cancelTrashMovesOfCompanions(photo, name, in: directory)
     }
 }

@@ -21,8 +21,11 @@ extension PhotoTree {
 
     /// Removes a photo and its copies from moments and all albums, and records their names in albums for a
     /// restore. `name`: the name in moments. The photo must already have a name in the trash; names there
-    /// stay. A copy without one is left nameless.
-    func removeToTrash(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
+    /// stay. A copy without one is left nameless. Its companions are noted: they go into the caller's trash.
+    func removeToTrash(
+        _ photo: Inode, named name: [UInt8], _ caller: Caller, now: Timestamp
+    ) throws(FileError) {
+        var lost: [DentryRow] = []
         for inode in [photo] + (try copies(of: photo)) {
             inode.dentries.mayBeStale = true
             for row in try sql(tables.dentries(of: inode.ino)) {
@@ -31,6 +34,7 @@ extension PhotoTree {
                     if try isInTrash(directory) { continue }
                     try sql(tables.addTrashName(row, of: photo.ino))
                 }
+                lost.append(row)
                 try removeEntry(directory, row.id, inode, now: now)
                 // Not `unlinked`: a nameless copy waits for its photo, not for its last user.
                 inode.row.countLinks(by: -1)
@@ -44,6 +48,7 @@ extension PhotoTree {
         try sql(
             tables.store(TrashRow(ino: photo.ino, id: 0, since: clocks.wall(), name: name)))
         photo.row.flags.insert(.trashed)
+        try noteCompanions(ofRemoved: photo, lost: lost, caller)
     }
 
     /// The trashed photo that a file is, or is a copy of.
@@ -69,7 +74,12 @@ extension PhotoTree {
             return
         }
         guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
-        let names = try sql(tables.trashNames(of: photo.ino))
+        var (names, companions): ([DentryRow], [DentryRow]) = ([], [])
+        for row in try sql(tables.trashNames(of: photo.ino)) {
+            let isCopy = try existing(row.ino)?.isCopy ?? false
+            if isCopy || row.ino == photo.ino { names.append(row) } else { companions.append(row) }
+        }
+        try noteReturn(of: companions, with: photo, kept.name, names)
         try forgetTrashed(photo)
         photo.dentries.mayBeStale = false
         if try moment(of: photo) == nil {
@@ -161,8 +171,8 @@ extension PhotoTree {
         return try !isInTrash(directory)
     }
 
-    /// Moves a file that was a photo into the caller's trash, with its versions.
-    package func removeFormerPhoto(
+    /// Moves a plain file into the caller's trash: a sidecar, or with its versions a file that was a photo.
+    package func removePlainFile(
         _ inode: Inode, _ id: UInt64, named name: [UInt8], in directory: Inode, _ info: TrashInfo?,
         _ caller: Caller, _ space: Space, now: Timestamp
     ) throws(FileError) {
@@ -177,8 +187,8 @@ extension PhotoTree {
     }
 
     /// Removes a photo from its day and from all albums: into the caller's trash, with a `.trashinfo` file from which a
-    /// file manager restores it, or for good if no trash is kept. If the photo has a backup name next to its own, only
-    /// this name is removed: an editor tidies up.
+    /// file manager restores it, or for good if no trash is kept. Its companions are noted. If the photo has a backup
+    /// name next to its own, only this name is removed: an editor tidies up.
     package func removePhoto(
         _ inode: Inode, named name: [UInt8], in directory: Inode, _ info: TrashInfo?, _ caller: Caller,
         _ space: Space,
@@ -194,13 +204,16 @@ extension PhotoTree {
             return
         }
         guard trashDays > 0 else {
+            var lost = try names(of: inode)
+            for copy in try copies(of: inode) { lost += try names(of: copy) }
             try removePhoto(inode, now: now)
+            try noteCompanions(ofRemoved: inode, lost: lost, caller)
             return
         }
         try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
             try addEntry(files, kept, inode, now: now)
             addLink(to: inode, now: now)
-            try removeToTrash(inode, named: name, now: now)
+            try removeToTrash(inode, named: name, caller, now: now)
         }
     }
 
@@ -294,14 +307,21 @@ extension PhotoTree {
     {
         let directory = try inode(row.parent)
         try drop(row, in: directory, now: now, &namelessInodes)
-        guard let top = try existing(directory.row.parent), top.row.parent == WellKnownInode.root,
-            try find(top, filesName)?.inode.ino == directory.ino,
-            let infos = try find(top, infosName)?.inode, infos.isDirectory,
+        guard let top = try trash(withFiles: directory), let infos = try find(top, infosName)?.inode,
+            infos.isDirectory,
             let info = try find(infos, row.name + infoSuffix), !info.inode.isDirectory
         else { return }
         let infoRow = DentryRow(
             parent: infos.ino, id: info.id, name: row.name + infoSuffix, ino: info.inode.ino)
         try drop(infoRow, in: infos, now: now, &namelessInodes)
+    }
+
+    /// The trash whose `files` a directory is; nil for all other directories.
+    func trash(withFiles directory: Inode) throws(FileError) -> Inode? {
+        guard let top = try existing(directory.row.parent), top.row.parent == WellKnownInode.root,
+            try find(top, filesName)?.inode.ino == directory.ino
+        else { return nil }
+        return top
     }
 
     private func drop(

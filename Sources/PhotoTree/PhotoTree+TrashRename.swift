@@ -44,7 +44,8 @@ extension PhotoTree {
         try noteTrashAge(request)
         for row in ownNamesFirst(rows) {
             let inode = try self.inode(row.ino)
-            if inode.isPhoto && !inode.isTrashed { try removeToTrash(inode, named: row.name, now: now) }
+            guard inode.isPhoto && !inode.isTrashed else { continue }
+            try removeToTrash(inode, named: row.name, request.caller, now: now)
         }
         kernelNames.noteChange(of: day.ino)
     }

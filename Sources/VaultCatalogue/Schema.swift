@@ -12,6 +12,7 @@ import VaultFormat
 ///   whether the sectors are in use. Older catalogues get these indexes when they are opened for writing. Rows of a
 ///   snapshot (`SnapshotID`) name sectors that its source and its other snapshots may name too.
 /// - `photo`: one row per inode that is a photo. `captured` is the wall clock as seconds since 1970 on that same clock.
+///   `source` may end with the zone by which it was made local.
 ///   `former` is the name that it was renamed from in its day, as long as it may be a backup of that name.
 ///   `fingerprint` is computed from the bytes: equal bytes have equal fingerprints. `camera`, `kind`, `rating` and
 ///   `arrived` put it into views; `name` is its name in all of them, which no other photo has, or NULL if it is in
@@ -29,7 +30,8 @@ import VaultFormat
 ///   0 for a photo that was removed from moments, where its name was `name`. `noted` is the time when it was first seen
 ///   to be too old.
 /// - `trash_name`: the names in albums that a photo lost when it was removed from moments: its own and those of its
-///   copies, which have none until these are restored.
+///   copies, which have none until these are restored; and the names of its sidecars and its Live Photo's video, which
+///   come back with it if they lie in the trash.
 /// - `identity`: the location of the identity record of an inode, or of a block of `retired`; `unrecorded`: those whose
 ///   record must be written. `retired`: retired numbers, so that older records of them are ignored: bit i of block b
 ///   stands for number 2048 b + i, of inodes, or, if 2^40 is added to the block's number, of contents. The record of a

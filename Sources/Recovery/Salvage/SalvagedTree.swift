@@ -391,13 +391,14 @@ struct SalvagedTree {
         }
     }
 
-    /// Keeps the former names of photos in the trash. Copies without any name go to `albums/Recovered`.
+    /// Keeps the former names of photos in the trash, and of what went with them. Copies without any name go to
+    /// `albums/Recovered`.
     private mutating func settleTrash() throws(FileError) {
         var owners: Set<UInt64> = []
         for (photo, name) in kept {
             var row = name
             guard !isLost(row.parent), let inode = try tree.existing(row.ino),
-                row.ino == photo || inode.row.flags.contains(.copy)
+                row.ino == photo || inode.row.flags.contains(.copy) || inode.row.nlink > 0
             else { continue }
             row.parent = try directory(row.parent).ino
             row.id = tree.counters.dentry
