@@ -13,7 +13,7 @@ extension WorkerTests {
         /// Processor time of a quick picture here. A good one takes a fiftieth of it, a stalling one 10 seconds.
         private static let quickMilliseconds = 100
 
-        private let good = TestPicture(width: 300, height: 200).jpeg
+        private let good = TestPicture(width: 32, height: 24).jpeg
 
         /// Pictures that are being made, each on a thread of its own, until `end`.
         private final class Makings: @unchecked Sendable {
@@ -145,7 +145,7 @@ extension WorkerTests {
         @Test func `a JPEG of 300 scans costs its own thumbnail at most`() throws {
             let picture = TestPicture(width: 6000, height: 4000, kind: .gray, isProgressive: true).jpeg
             let hostile = try repeatingLastScan(of: picture, 300)
-            let workers = makeWorkers(deadlineMilliseconds: 600_000, quickMilliseconds: 20)
+            let workers = makeWorkers(deadlineMilliseconds: 600_000, quickMilliseconds: 50)
             let makings = Makings([[UInt8]](repeating: hostile, count: 6), .jpeg, by: workers)
             try #require(eventually { workers.waitingCount + workers.slowWaitingCount >= 4 })
             _ = try workers.thumbnail(good)
