@@ -67,8 +67,8 @@ mv mv {n} {n}~~ && cp {s} {n}
 sed sed -i s/Title-[0-9a-f]*/Title-{r}/ {n}
 sed sed -i.bak s/Title-[0-9a-f]*/Title-{r}/ {n}
 vim {v} -u NONE -N -es -b -c 'set backupcopy=no' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
-vim {v} -u NONE -N -es -b -c 'set backup backupcopy=no' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
-vim {v} -u NONE -N -es -b -c 'set backup backupcopy=yes' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
+vim {v} -u NONE -N -es -b -c 'set backupskip= backup backupcopy=no' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
+vim {v} -u NONE -N -es -b -c 'set backupskip= backup backupcopy=yes' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
 sh cat {s} > {n}
 sh : > {n}; cat {s} > {n}
 sh : > {n}; cat {s} > .{u}; mv .{u} {n}

@@ -97,8 +97,6 @@ import VaultFormat
         try expectSaved(fixture, "while the old file is open")
         fixture.library.release(handle)
         try expectSaved(fixture, "afterwards")
-        try fixture.remount()
-        try expectSaved(fixture, "after a remount")
     }
 
     @Test func `other hard links keep the old file`() throws {

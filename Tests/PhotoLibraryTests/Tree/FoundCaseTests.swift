@@ -10,6 +10,8 @@ import VaultFormat
 @testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
+@testable import PhotoSession
+@testable import PhotoTree
 
 private let files = ".Trash-0/files"
 
@@ -31,14 +33,20 @@ private let files = ".Trash-0/files"
         try fixture.expectNothingLeft()
     }
 
-    /// An editor has saved a.jpg. Its link b.jpg stays with the old bytes, which so are a photo, with a backup's name
-    /// beside its own in the day.
+    /// An editor has saved a.jpg, as earlier releases did. Its link b.jpg stays with the old bytes, which so are a photo,
+    /// with a backup's name beside its own in the day.
     private func rigWithABackupBesideItsPhoto() throws -> Fixture {
         let fixture = try Fixture()
-        try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        let old = try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
         try fixture.ln("albums/a.jpg", "albums/b.jpg")
-        try fixture.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/a.jpg~")
+        try fixture.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/b.jpg")
         try fixture.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
+        let day = try fixture.ino("moments/2024-05-01")
+        try fixture.library.session.changing { tree throws(FileError) in
+            let (photo, directory) = (try tree.inode(old), try tree.inode(day))
+            try tree.addEntry(directory, Array("a.jpg~".utf8), photo, now: .now())
+            tree.addLink(to: photo, now: .now())
+        }
         return fixture
     }
 
