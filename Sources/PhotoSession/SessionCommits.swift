@@ -52,17 +52,28 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
 
     package func writeRecords(most: Int) -> Bool {
         let recorder = IdentityRecorder(session)
-        guard space.isShortOfRowRoom else { return recorder.write(most: most) }
-        // Each changes pages of the commit that begins: only as many as there is room for.
-        var left = most
+        var (left, written) = (most, 0)
         while left > 0 {
-            endTransaction()
-            let count = min(left, Self.recordsWhenShort)
-            guard space.hasRoom(for: .edit, pages: Self.pagesPerRecord * count) else { return true }
+            // They change pages of the commit that begins: only as many as there is room for.
+            guard let count = recordsThatFit(left, besides: written) else {
+                if written == 0 { return true }
+                endTransaction()
+                written = 0
+                continue
+            }
             guard recorder.write(most: count) else { return false }
             left -= count
+            written += count
         }
         return true
+    }
+
+    /// How many records the commit that begins has room for, besides those in this transaction; nil for none.
+    private func recordsThatFit(_ most: Int, besides written: Int) -> Int? {
+        [space.limits.recordsPerWrite, Self.recordsWhenShort].lazy.map { min(most, $0) }.first { count in
+            let pages = Self.pagesPerRecord * (written + count)
+            return space.hasRoom(for: .edit, pages: pages + session.unstaged)
+        }
     }
 
     private static let recordsWhenShort = 16

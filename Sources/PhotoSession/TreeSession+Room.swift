@@ -44,6 +44,8 @@ extension TreeSession {
         for purpose: ChangePurpose, pages: Int, saving file: FileState? = nil
     ) throws(FileError) {
         if hasRoom(for: purpose, pages), !committer.isOutOfRoom { return }
+        // Room that is made lasts for some changes: each would pay for commits otherwise.
+        let pages = purpose == .removal ? pages : pages + space.limits.reservedSlots / 2
         if makeRoom(for: purpose, pages) { return }
         if let file, file.unsavedSince != nil { try save(file) }
         _ = saveFiles(unsavedBefore: .max)
@@ -68,7 +70,8 @@ extension TreeSession {
         space.hasRoom(for: purpose, pages: pages + unstaged + promisedPages(beside: purpose))
     }
 
-    private var unstaged: Int { unstagedPages.load(ordering: .relaxed) }
+    /// The most catalogue pages that changed in this transaction, and are in SQLite's cache only.
+    var unstaged: Int { unstagedPages.load(ordering: .relaxed) }
 
     /// Pages for accepted bytes that are not saved yet. Saving them, and removing, must not wait for them.
     private func promisedPages(beside purpose: ChangePurpose) -> Int {

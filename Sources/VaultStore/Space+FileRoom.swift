@@ -22,7 +22,7 @@ extension Space {
         let available = use.available - min(use.available, reserved) + purgeable
         return lock.withLock {
             let slotsPerFile = Self.slotsPerFile
-            let least = leastSlots(pages: limits.reservedSlots / 4, .addition)
+            let least = leastSlots(pages: limits.reservedSlots / 2 + Self.pagesPerChange, .addition)
             let made = Double(purgeable / Self.purgedBytesUsual) * slotsPerFile
             let slots = max(0, Double(slotsAfterCommits - least)) + made
             func files(_ bytes: Int) -> Double {
@@ -44,6 +44,8 @@ extension Space {
     private static let tolerance = 1.04
     private static let largeShare = 0.99
 
+    /// Pages of a change, for which additions stop.
+    private static let pagesPerChange = 32
     /// Page slots that the rows of a file take.
     private static let slotsPerFile = 0.085
     /// Bytes of a photo that makes way.
