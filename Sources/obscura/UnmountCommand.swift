@@ -164,10 +164,11 @@ private func end(_ daemon: Int32, connection: Int?, named directory: String) thr
 private func waitForEnd(
     of server: RunningDaemon, _ descriptor: Int32, _ connection: Int32, directory: String
 ) throws(Failure) {
-    // Mounts in other namespaces that have stayed are there at once.
-    let isHeld = isConnected(connection) && !hasEnded(descriptor, within: 0)
-    if !isHeld, hasEnded(descriptor, within: patienceMilliseconds) { return }
-    if let lost = LostMount(server) { throw lost.failure(.failed, directory, operand: directory) }
+    // Without others the kernel closes the connection before the unmount returns.
+    for patience in [isConnected(connection) ? 0 : patienceMilliseconds, patienceMilliseconds] {
+        if hasEnded(descriptor, within: patience) { return }
+        if let lost = LostMount(server) { throw lost.failure(.failed, directory, operand: directory) }
+    }
     note("obscura: \(directory): unmounted; waiting until everything is written")
     _ = hasEnded(descriptor, within: -1)
 }
