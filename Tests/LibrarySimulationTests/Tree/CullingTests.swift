@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import VaultFormat
 
 @testable import FileRequests
 @testable import LibraryFixtures
