@@ -78,6 +78,8 @@ extension PhotoTree {
             if withheld.inodes[photo.ino] == true { restoredPhoto = photo.ino }
         }
         withheldPhotos.removeAll { $0.place == place }
+        // Its companions stay with it.
+        companionMoves = companionMoves.filter { $1.photo != photo.ino || $1.caller == nil }
         for row in lost {
             guard let inode = try existing(row.ino), let directory = try existing(row.parent),
                 directory.isDirectory, directory.row.nlink > 0, try !has(directory, row.name)

@@ -125,6 +125,16 @@ import VaultFormat
         #expect(try fixture.moments() == ["2024-05-01/copy.jpg", "2024-05-01/x.jpg"])
     }
 
+    @Test(arguments: [30, 0]) func `its sidecar stays`(trashDays: Int) throws {
+        let fixture = try withPhoto(trashDays: trashDays)
+        try fixture.put("moments/2024-05-01/x.jpg.xmp", Array("<x:xmpmeta/>".utf8))
+        try fixture.rm("moments/2024-05-01/x.jpg", by: mover)
+        try fixture.makeAnew("moments/2024-05-01/x.jpg", new, by: mover)
+        #expect(try fixture.ls("moments/2024-05-01") == ["x.jpg", "x.jpg.xmp"])
+        try fixture.remount()
+        #expect(try fixture.ls("moments/2024-05-01") == ["x.jpg", "x.jpg.xmp"])
+    }
+
     /// What is not saved anew is destroyed: in time, with the next removal, when room is needed, at the end.
     @Test(arguments: ["time", "next", "room", "end", "kill"])
     func `without a trash a removed photo is destroyed soon`(reason: String) throws {
