@@ -306,6 +306,9 @@ class Life:
         place = self.moment(photo) if isMoment else "albums/" + self.random.choice(names)
         directory, _, name = place.rpartition("/")
         line = self.random.choice(self.edits)[1]
+        if isMoment:
+            # A day has no directories: rsync would discard the file, and say nothing.
+            line = line.replace(" --delay-updates", "")
         with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="obscura-programs-") as twin:
             os.mkdir(twin + "/work")
             source = f"{twin}/{name}"
