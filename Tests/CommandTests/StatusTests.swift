@@ -42,6 +42,19 @@ import Testing
                 """))
     }
 
+    @Test func `a full space`() {
+        var full = answer
+        full["durable"] = "no"
+        full["reason"] = "the space is full"
+        full["advice"] = "remove something, or run obscura grow V SIZE"
+        #expect(
+            statusText("D", full).hasSuffix(
+                """
+                Pending writes  written, not yet synced to the disk
+                Full            the space is full: remove something, or run obscura grow V SIZE
+                """))
+    }
+
     @Test func `as JSON`() {
         var stopped = answer
         stopped["reason"] = "a \"reason\"\\"

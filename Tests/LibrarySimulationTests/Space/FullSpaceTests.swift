@@ -42,7 +42,7 @@ import Testing
 
     @Test(arguments: Kind.allCases) func `random work in a full space is kept`(_ kind: Kind) throws {
         let first = Self.number("OBSCURA_FULL_SEED", 1)
-        let steps = Self.number("OBSCURA_FULL_STEPS", 24)
+        let steps = Self.number("OBSCURA_FULL_STEPS", 12)
         for seed in first..<first + Self.number("OBSCURA_FULL_SEEDS", 1) {
             let session = try kind.session()
             defer { session.kill() }
