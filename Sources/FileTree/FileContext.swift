@@ -58,8 +58,8 @@ package final class FileContext: @unchecked Sendable {
     /// table, and mostly in its index by sector.
     package static func pages(ofRows count: Int) -> Int { (count + 5) / 6 }
 
-    /// Rows of a chunk in the smallest pieces. They fill pages of the table and of the index, but change fewer.
-    private static let rowsPerDirtyChunk = 144
+    /// Rows of a chunk in pieces, where room is neither short nor known to be scattered.
+    private static let rowsPerDirtyChunk = 24
 
     /// Catalogue pages that saving all files takes at most.
     package var promisedPages: Int { Self.pages(ofRows: promisedRows.load(ordering: .relaxed)) }

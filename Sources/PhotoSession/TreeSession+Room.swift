@@ -49,6 +49,9 @@ extension TreeSession {
         if makeRoom(for: purpose, pages) { return }
         if let file, file.unsavedSince != nil { try save(file) }
         _ = saveFiles(unsavedBefore: .max)
+        if makeRoom(for: purpose, pages) { return }
+        // What others are writing now takes less than was promised: no photo is destroyed for that.
+        if space.hasRoom(for: purpose, pages: pages + unstaged + context.promisedPages / 4) { return }
         while !makeRoom(for: purpose, pages) {
             guard committer.makeRowRoom() else { throw .noRoom }
         }
