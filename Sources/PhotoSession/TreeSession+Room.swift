@@ -51,7 +51,8 @@ extension TreeSession {
         _ = saveFiles(unsavedBefore: .max)
         if makeRoom(for: purpose, pages) { return }
         // What others are writing now takes less than was promised: no photo is destroyed for that.
-        if space.hasRoom(for: purpose, pages: pages + unstaged + context.promisedPages / 4) { return }
+        let likely = pages + unstaged + context.promisedPages / 4
+        if !committer.isOutOfRoom, space.hasRoom(for: purpose, pages: likely) { return }
         while !makeRoom(for: purpose, pages) {
             guard committer.makeRowRoom() else { throw .noRoom }
         }
