@@ -45,8 +45,7 @@ private func checkVault(
         if report.findings.isEmpty { return output.line("\(vault): nothing is damaged: \(summary)") }
         output.line("\(vault): nothing is lost: \(summary)")
         return output.line(
-            "\(vault): a copy that does not open is made anew by obscura check \(vault) --repair, "
-                + "or by the next mount that writes there")
+            "\(vault): obscura check \(vault) --repair makes such copies anew, and a mount those that it reads")
     }
     if unlocked.isClaimedByOthers {
         throw Failure(
