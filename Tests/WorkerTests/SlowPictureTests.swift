@@ -113,7 +113,7 @@ extension WorkerTests {
 
         /// All exceed a millisecond, some are begun again; then no process is left that gives way.
         @Test func `slow pictures are made`() throws {
-            let picture = TestPicture(width: 3000, height: 2000, isProgressive: true).jpeg
+            let picture = TestPicture(width: 1600, height: 1200, isProgressive: true).jpeg
             let workers = makeWorkers(count: 2, quickMilliseconds: 1)
             let makings = Makings([[UInt8]](repeating: picture, count: 6), .jpeg, by: workers)
             #expect(try Set(makings.finished().map { try $0.get() }).count == 1)
