@@ -42,6 +42,7 @@ package struct CompanionMove {
 
     /// The new day; nil for a move into or out of the trash.
     var day: Int64? { if case .day(let day) = target { day } else { nil } }
+    var isReturning: Bool { if case .restored = target { true } else { false } }
     /// The client in whose trash it is to go; nil for other moves.
     package var caller: Caller? { if case .trash(let caller) = target { caller } else { nil } }
 }
@@ -181,6 +182,8 @@ extension PhotoTree {
             companionMoves[found.ino]?.wasLookedUp = true
             return false
         }
+        // Others look for what is coming back with its photo.
+        if companionMoves.values.contains(where: { $0.isReturning && $0.mover != thread }) { return true }
         guard directory.isDay else { return false }
         // The companion's new place, unless the mover is about to move it there.
         return companionMoves.values.contains { move in

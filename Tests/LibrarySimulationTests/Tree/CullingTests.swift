@@ -82,10 +82,19 @@ import VaultFormat
         return Model(photos: Set(photos.keys), stills: stills, sidecars: sidecars)
     }
 
+    /// As file managers do, which remove the `.trashinfo` file, too.
+    private func restore(_ photo: String, _ fixture: Fixture) throws {
+        try fixture.mv("\(Self.trash)/\(photo)", "\(Self.day)/\(photo)")
+        let info = ".Trash-0/info/\(photo).trashinfo"
+        if fixture.exists(info) { try fixture.rm(info) }
+    }
+
     private func paths(_ fixture: Fixture) throws -> Set<String> {
         var paths: Set<String> = []
         for directory in [Self.day, Self.album] where fixture.exists(directory) {
-            for name in try fixture.ls(directory) { paths.insert("\(directory)/\(name)") }
+            for name in try fixture.ls(directory) where name != "notes.txt" {
+                paths.insert("\(directory)/\(name)")
+            }
         }
         return paths
     }
@@ -99,6 +108,8 @@ import VaultFormat
         var contents: [String: [UInt8]] = [:]
         for path in before { contents[path] = try fixture.get(path) }
         #expect(try paths(fixture) == before)
+        // So the day stays where no photo does.
+        try fixture.put("\(Self.day)/notes.txt", [1])
         for path in [".Trash-0", Self.trash, ".Trash-0/info"] { try fixture.mkdir(path, mode: 0o700) }
         var random = RandomSource(seed)
         for step in 0..<120 {
@@ -111,7 +122,7 @@ import VaultFormat
                 }
                 model.remove(photo)
             } else {
-                try fixture.mv("\(Self.trash)/\(photo)", "\(Self.day)/\(photo)")
+                try restore(photo, fixture)
                 model.restore(photo)
             }
             // At times the next one follows at once.
@@ -124,7 +135,7 @@ import VaultFormat
             if step % 40 == 39 { try fixture.remount() }
         }
         for photo in photos.shuffled(using: &random) where !model.present.contains(photo) {
-            try fixture.mv("\(Self.trash)/\(photo)", "\(Self.day)/\(photo)")
+            try restore(photo, fixture)
             model.restore(photo)
             _ = try fixture.ls(Self.trash)
         }

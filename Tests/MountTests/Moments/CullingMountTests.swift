@@ -75,8 +75,10 @@ import Testing
             try place.shell("mkdir -p -m 700 \(Self.trash)/files \(Self.trash)/info")
             for name in names {
                 let info = "[Trash Info]\\nPath=\(Self.day)\(name)\\nDeletionDate=2024-06-01T10:00:00\\n"
+                // It may be gone with its still, which another process removed.
                 try place.shell(
                     """
+                    test -e \(day)\(name) || exit 0
                     printf '\(info)' >\(Self.trash)/info/\(name).trashinfo
                     mv \(day)\(name) \(Self.trash)/files/\(name)
                     """)

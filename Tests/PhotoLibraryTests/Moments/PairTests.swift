@@ -143,6 +143,7 @@ import Testing
         try fixture.mkdir("moments/2020-01-01")
         try fixture.mv("moments/2024-05-01/" + left, "moments/2020-01-01/" + left)
         try fixture.remount()
+        try fixture.mkdir("moments/2024-05-01")
         try fixture.mv(trash + "/" + gone, "moments/2024-05-01/" + gone)
         #expect(try fixture.moments() == ["2020-01-01/" + left, "2024-05-01/" + gone])
         #expect(try fixture.ls("albums") == ["IMG_1.cr2", "IMG_1.jpg"])

@@ -32,6 +32,13 @@ import Testing
         "clip.mov.xmp", "notes.txt",
     ]
 
+    /// As file managers do, which remove the `.trashinfo` file, too.
+    private func restore(_ name: String, _ fixture: Fixture) throws {
+        try fixture.mv(trash + "/" + name, day + name)
+        let info = ".Trash-0/info/\(name).trashinfo"
+        if fixture.exists(info) { try fixture.rm(info) }
+    }
+
     @Test func `a shared sidecar stays until the last photo that it describes goes`() throws {
         let fixture = try shoot()
         try fixture.rm(day + "DSC.jpg")
@@ -42,12 +49,12 @@ import Testing
         let kept = try fixture.ls(trash).map { $0 + ".trashinfo" }
         #expect(try fixture.ls(".Trash-0/info") == kept)
         // The one that was removed first brings it back, too.
-        try fixture.mv(trash + "/DSC.jpg", day + "DSC.jpg")
+        try restore("DSC.jpg", fixture)
         #expect(try fixture.ls(trash) == ["DSC.cr2", "DSC.cr2.xmp"])
         #expect(try fixture.ls("moments/2024-05-01") == whole.filter { !$0.hasPrefix("DSC.cr2") })
         #expect(try fixture.get(day + "DSC.xmp") == text + Array("DSC.xmp".utf8))
         try fixture.remount()
-        try fixture.mv(trash + "/DSC.cr2", day + "DSC.cr2")
+        try restore("DSC.cr2", fixture)
         #expect(try fixture.ls("moments/2024-05-01") == whole)
         #expect(try fixture.ls(trash).isEmpty)
     }
@@ -64,7 +71,7 @@ import Testing
             ])
         #expect(try fixture.ls("albums/A") == ["DSC.cr2", "DSC.jpg"] && fixture.ls("albums/B").isEmpty)
         try fixture.remount()
-        try fixture.mv(trash + "/IMG.jpg", day + "IMG.jpg")
+        try restore("IMG.jpg", fixture)
         #expect(try fixture.ls(trash).isEmpty)
         #expect(try fixture.ls("albums/A") == ["DSC.cr2", "DSC.jpg", "IMG.jpg", "IMG.jpg.xmp", "clip.mov"])
         #expect(try fixture.ls("albums/B") == ["IMG.jpg", "clip.mov"])
@@ -82,18 +89,18 @@ import Testing
         #expect(try fixture.ls(trash) == ["clip.mov", "clip.mov.xmp"])
         // It did not go with the still, which does not bring it back.
         try fixture.rm(day + "IMG.jpg")
-        try fixture.mv(trash + "/IMG.jpg", day + "IMG.jpg")
+        try restore("IMG.jpg", fixture)
         #expect(try fixture.ls(trash) == ["clip.mov", "clip.mov.xmp"])
-        try fixture.mv(trash + "/clip.mov", day + "clip.mov")
+        try restore("clip.mov", fixture)
         #expect(try fixture.ls("moments/2024-05-01") == whole && fixture.ls(trash).isEmpty)
         // It went with the still, but is restored alone.
         try fixture.rm(day + "IMG.jpg")
         _ = try fixture.ls(trash)
-        try fixture.mv(trash + "/clip.mov", day + "clip.mov")
+        try restore("clip.mov", fixture)
         #expect(
             try fixture.ls("moments/2024-05-01").filter { !$0.hasPrefix("DSC") }
                 == ["clip.mov", "clip.mov.xmp", "notes.txt"])
-        try fixture.mv(trash + "/IMG.jpg", day + "IMG.jpg")
+        try restore("IMG.jpg", fixture)
         #expect(try fixture.ls("moments/2024-05-01") == whole && fixture.ls(trash).isEmpty)
     }
 
@@ -105,7 +112,7 @@ import Testing
         #expect(try fixture.ls("moments/2024-05-01").contains("clip.mov"))
         try fixture.rm(day + "IMG.dng")
         #expect(try fixture.ls(trash).contains("clip.mov"))
-        try fixture.mv(trash + "/IMG.jpg", day + "IMG.jpg")
+        try restore("IMG.jpg", fixture)
         #expect(try fixture.ls("moments/2024-05-01") == whole)
     }
 
@@ -133,7 +140,7 @@ import Testing
         #expect(try Set(names).isSubset(of: fixture.ls(trash)))
         if turn % 3 == 0 { try fixture.remount() }
         for name in names.reversed() where fixture.exists(trash + "/" + name) {
-            try fixture.mv(trash + "/" + name, day + name)
+            try restore(name, fixture)
         }
         #expect(try fixture.ls("moments/2024-05-01") == before)
         #expect(try fixture.ls(trash).isEmpty)
@@ -190,7 +197,9 @@ import Testing
         try fixture.rm(day + "IMG.jpg")
         _ = try fixture.ls(trash)
         try fixture.rmrf("albums/A")
-        try fixture.mv(trash + "/IMG.jpg", day + "IMG.jpg")
+        try restore("IMG.jpg", fixture)
+        let other = Caller(uid: 0, gid: 0, pid: 77)
+        _ = try fixture.library.lookup(fixture.ino("moments/2024-05-01"), "IMG.jpg.xmp", other)
         #expect(try fixture.get(day + "IMG.jpg.xmp") == text)
     }
 
@@ -244,7 +253,7 @@ import Testing
         try fixture.library.makeDurable()
         try fixture.destroyCatalogue()
         _ = try fixture.salvage()
-        try fixture.mv(trash + "/IMG.jpg", day + "IMG.jpg")
+        try restore("IMG.jpg", fixture)
         #expect(try fixture.ls("moments/2024-05-01").contains("clip.mov"))
         #expect(try fixture.ls("albums/A").contains("IMG.jpg.xmp"))
     }
