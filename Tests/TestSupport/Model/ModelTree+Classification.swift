@@ -114,7 +114,7 @@ extension ModelTree {
 
     func dayDirectory(_ day: String) -> ModelNode {
         if let found = moments.entries[day] { return found }
-        let made = make(.directory, mode: 0o755)
+        let made = make(.directory, mode: moments.mode)
         made.day = day
         add(moments, day, made)
         return made
