@@ -22,7 +22,9 @@ extension Space {
         let available = use.available - min(use.available, reserved) + purgeable
         return lock.withLock {
             let slotsPerFile = Self.slotsPerFile
-            let least = leastSlots(pages: limits.reservedSlots / 2 + Self.pagesPerChange, .addition)
+            let bitmaps = min(Self.bitmapsPerCommit, sectors.segmentCount * sectors.pagesPerSegment)
+            let least = leastSlots(
+                pages: limits.reservedSlots / 2 + Self.pagesPerChange, .addition, bitmaps: bitmaps)
             let made = Double(purgeable / Self.purgedBytesUsual) * slotsPerFile
             let slots = max(0, Double(slotsAfterCommits - least)) + made
             func files(_ bytes: Int) -> Double {
@@ -46,6 +48,8 @@ extension Space {
 
     /// Pages of a change, for which additions stop.
     private static let pagesPerChange = 32
+    /// Pages of the sector bitmap that the commits before a refusal change: then nothing may be shown any more.
+    private static let bitmapsPerCommit = 32
     /// Page slots that the rows of a file take.
     private static let slotsPerFile = 0.085
     /// Bytes of a photo that makes way.

@@ -74,9 +74,11 @@ extension Space {
     }
 
     /// The least that a change of so many pages takes, once there is nothing else to commit. Under `lock`.
-    func leastSlots(pages: Int, _ purpose: ChangePurpose) -> Int {
+    ///
+    /// - Parameter bitmaps: pages of the sector bitmap that each commit changes.
+    func leastSlots(pages: Int, _ purpose: ChangePurpose, bitmaps: Int = 1) -> Int {
         func commit(_ stored: Int) -> Int {
-            commitSlots(stored: stored, zeros: 0, bitmaps: 1, counts: 1, entries: 0)
+            commitSlots(stored: stored, zeros: 0, bitmaps: bitmaps, counts: 1, entries: 0)
         }
         return commit(pages) + 2 * commit(0) + reservedSlots(purpose)
     }
