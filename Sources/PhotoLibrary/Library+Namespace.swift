@@ -231,6 +231,8 @@ extension Library {
     public func removeDirectory(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
+        // Sidecars of removed photos may still be in their day.
+        if parent == WellKnownInode.moments { try session.applyCompanionMoves() }
         try session.changing(for: .removal) { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }

@@ -25,6 +25,8 @@ extension TreeSession {
     ) throws(FileError) -> TrashInfo? {
         guard !isReadOnly else { return nil }
         let (place, rows) = try locked { tree throws(FileError) -> ([UInt8]?, Int) in
+            // A companion's directory may be gone by now.
+            if kind == .companion, try tree.existing(parent) == nil { return (nil, 0) }
             let directory = try tree.directory(parent)
             guard let inode = try tree.find(directory, name.bytes)?.inode else { return (nil, 0) }
             let rows = tree.rowsChanging(with: inode, in: directory)

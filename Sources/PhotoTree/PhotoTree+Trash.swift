@@ -176,6 +176,7 @@ extension PhotoTree {
         _ inode: Inode, _ id: UInt64, named name: [UInt8], in directory: Inode, _ info: TrashInfo?,
         _ caller: Caller, _ space: Space, now: Timestamp
     ) throws(FileError) {
+        companionMoves[inode.ino] = nil
         try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
             try removeEntry(directory, id, inode, now: now)
             try addEntry(files, kept, inode, now: now)

@@ -228,6 +228,25 @@ import Testing
         #expect(try fixture.ls("moments/2024-05-01").contains("IMG.jpg.xmp"))
     }
 
+    /// As `rm -r` does: its directory is gone before anything is listed.
+    @Test(arguments: [0, 30]) func `a whole day removed by name goes, and comes back`(trashDays: Int) throws {
+        let fixture = try shoot(trashDays: trashDays)
+        let names = try fixture.ls("moments/2024-05-01")
+        for name in names { try fixture.rm(day + name) }
+        try fixture.rmdir("moments/2024-05-01")
+        #expect(try fixture.ls("moments").isEmpty && fixture.ls("albums/B").isEmpty)
+        guard trashDays > 0 else {
+            #expect(try fixture.ls("albums/A") == ["IMG.jpg.xmp"])
+            return
+        }
+        let kept = names.filter { $0 != "notes.txt" }
+        #expect(try fixture.ls(trash).filter { $0 != "IMG.jpg (2).xmp" } == kept)
+        try fixture.mkdir("moments/2024-05-01")
+        for name in names where fixture.exists(trash + "/" + name) { try restore(name, fixture) }
+        #expect(try fixture.ls("moments/2024-05-01") == kept)
+        #expect(try fixture.ls("albums/A").count == 5 && fixture.ls(trash).isEmpty)
+    }
+
     @Test func `a session that ends at once leaves no video behind`() throws {
         let fixture = try shoot()
         try fixture.rm(day + "IMG.jpg")
