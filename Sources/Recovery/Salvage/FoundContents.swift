@@ -169,7 +169,11 @@ package struct FoundContents {
     package func newestBytes(of content: UInt64, size: UInt64? = nil) -> FoundBytes {
         var found = FoundBytes(size: 0)
         var last: ExtentRun?
+        var isSplit = false
         for chunk in newestChunks(of: content) {
+            if chunk.count > 1 || chunk.contains(where: { $0.offset % UInt64(Geometry.chunkBytes) != 0 }) {
+                isSplit = true
+            }
             for extent in chunk where extent.offset >= found.size {
                 addLost(upTo: extent.offset, &found)
                 found.append(ContentPiece(run: extent))
@@ -177,18 +181,18 @@ package struct FoundContents {
                 last = extent
             }
         }
-        addLost(upTo: size ?? endOfUnnamed(content, last), &found)
+        addLost(upTo: size ?? endOfUnnamed(content, last, isSplit: isSplit), &found)
         return found
     }
 
     /// The end of a content whose size nobody tells, at least: one byte more than was found of it if the last extent
     /// may have had a successor.
-    private func endOfUnnamed(_ content: UInt64, _ last: ExtentRun?) -> UInt64 {
+    private func endOfUnnamed(_ content: UInt64, _ last: ExtentRun?, isSplit: Bool) -> UInt64 {
         let (found, damaged) = (last?.end ?? 0, damagedEnds[content] ?? 0)
         let isFull = max(found, damaged) % UInt64(Geometry.chunkBytes) == 0
-        // A piece of a chunk fills its sectors.
+        // A piece of a chunk fills its sectors; so does one small file in 512, so chunks must be in pieces elsewhere.
         let isPiece =
-            found >= damaged
+            isSplit && found >= damaged
             && last.map {
                 (Int($0.length) + Geometry.extentOverheadBytes).isMultiple(of: Geometry.sectorBytes)
             } ?? false

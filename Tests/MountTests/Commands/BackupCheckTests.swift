@@ -7,7 +7,9 @@ import Testing
 @Suite("Commands: backup with a check", .serialized, .waiting) struct BackupCheckTests {
     @Test(arguments: [1, 2]) func `rot is not copied over a good copy`(spaces: Int) throws {
         let place = try Place(spaces: spaces)
-        try place.shell("head -c 1000000 /dev/urandom > source/big; head -c 300000 /dev/urandom > source/new")
+        try place.shell(
+            "mkdir -p source; head -c 1000000 /dev/urandom > source/big; head -c 300000 /dev/urandom > source/new"
+        )
         try place.mount()
         try place.shell("cp source/big D/albums")
         try place.unmount()

@@ -189,6 +189,8 @@ final class DamageMachine {
     private func look(below path: String, _ sight: inout Sight) throws {
         for entry in try fixture.list(path) {
             let below = (path.isEmpty ? "" : path + "/") + entry.name.description
+            // Virtual files, about others.
+            if below.hasPrefix(".Trash-0/info") { continue }
             let found = try fixture.stat(below)
             if found.isDirectory {
                 // Of one whose page is lost what can be listed.

@@ -11,7 +11,7 @@ import Testing
     private static let environment = ProcessInfo.processInfo.environment
     private static let wanted = environment["OBSCURA_DAMAGE_SEEDS"].flatMap { UInt64($0) }
     private static let first = environment["OBSCURA_DAMAGE_SEED"].flatMap { UInt64($0) } ?? 1
-    private static let seedsOfTests: UInt64 = 12
+    private static let seedsOfTests: UInt64 = 3
 
     @Test func `every seed keeps what it had`() throws {
         let count = Self.wanted ?? Self.seedsOfTests
