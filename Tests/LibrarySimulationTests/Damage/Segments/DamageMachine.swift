@@ -83,6 +83,7 @@ final class DamageMachine {
         try fixture.rm("moments/2024-05-02/1.jpg")
         try put("albums/.new", largeJPEG("2024-05-03", more: 99, size: 900_000))
         try fixture.mv("albums/.new", "albums/Trip/2.jpg")
+        for name in try fixture.ls(".Trash-0/info") { written.insert(try fixture.get(".Trash-0/info/" + name)) }
         try fixture.close()
         newest = try files()
         before = try look()
@@ -189,7 +190,7 @@ final class DamageMachine {
     private func look(below path: String, _ sight: inout Sight) throws {
         for entry in try fixture.list(path) {
             let below = (path.isEmpty ? "" : path + "/") + entry.name.description
-            // Virtual files, about others.
+            // They are about others, and change with them.
             if below.hasPrefix(".Trash-0/info") { continue }
             let found = try fixture.stat(below)
             if found.isDirectory {
