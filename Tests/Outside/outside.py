@@ -47,7 +47,7 @@ def unmount():
 
 def wait_for_sweeps():
     """Of the beginning: its process has ended, and the daemon is idle."""
-    for _ in range(600):
+    for _ in range(6000):
         found = False
         for process in filter(str.isdigit, os.listdir("/proc")):
             try:

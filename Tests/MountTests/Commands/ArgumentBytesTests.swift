@@ -18,7 +18,7 @@ import Testing
             trap 'fusermount3 -u "D$E" || true' ERR
             test -e "D$E/albums/al$E/a$E.jpg"; test -e "D$E/moments/2019-03-04/a$E.jpg"
             o status "D$E" >/dev/null; o status "D$E" --json | grep -q 'D\\\\\\\\xe9'
-            ! o mount "V$E" "E$E" "${with[@]}" 2>error; grep -q 'V\\\\xe9' error
+            mkdir "E$E"; ! o mount "V$E" "E$E" "${with[@]}" 2>error; grep -q 'V\\\\xe9' error
             o trash "D$E" list | grep -q empty
             rm "D$E/moments/2019-03-04/a$E.jpg"; o trash "D$E" restore "a$E.jpg" >/dev/null
             o unmount "D$E"; ! mountpoint -q "D$E"
