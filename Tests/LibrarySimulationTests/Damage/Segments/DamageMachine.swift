@@ -83,7 +83,9 @@ final class DamageMachine {
         try fixture.rm("moments/2024-05-02/1.jpg")
         try put("albums/.new", largeJPEG("2024-05-03", more: 99, size: 900_000))
         try fixture.mv("albums/.new", "albums/Trip/2.jpg")
-        for name in try fixture.ls(".Trash-0/info") { written.insert(try fixture.get(".Trash-0/info/" + name)) }
+        for name in try fixture.ls(".Trash-0/info") {
+            written.insert(try fixture.get(".Trash-0/info/" + name))
+        }
         try fixture.close()
         newest = try files()
         before = try look()
