@@ -132,7 +132,7 @@ import VaultFormat
                 let outcome = outcome {
                     try Vault.create(
                         at: path, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : 16 << 20, kdf: quickKDF,
-                        password: secret("x"), coverBytes: 4 << 20
+                        password: secret("x"), coverBytes: 0
                     ) { (_, _) throws(VaultError) in
                         calls += 1
                         if calls > endAt { throw .interrupted }
