@@ -220,8 +220,8 @@ struct RandomPrograms {
             if !below.hasPrefix(".Trash-0/info") { files.append(below) }
             let bytes = try fixture.get(below)
             found[bytes, default: []].append(below)
-            // Only photos have a time of capture.
-            if (try? fixture.captured(below)) != nil, due[bytes] == nil {
+            // Only photos have a time of capture. An emptied one has it too.
+            if !bytes.isEmpty, (try? fixture.captured(below)) != nil, due[bytes] == nil {
                 due[bytes] = "\(below) (\(done.count))"
             }
         }
