@@ -309,6 +309,9 @@ class Life:
         if isMoment:
             # A day has no directories: rsync would discard the file, and say nothing.
             line = line.replace(" --delay-updates", "")
+        elif photo.links and line.startswith(": >") and "mv" in line:
+            # Emptied, the other links are empty too, and stay so.
+            return
         with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="obscura-programs-") as twin:
             os.mkdir(twin + "/work")
             source = f"{twin}/{name}"
