@@ -99,7 +99,7 @@ import VaultFormat
         return paths
     }
 
-    @Test(arguments: 1...8) func `in any order, nothing goes that was not named, and all comes back`(
+    @Test(arguments: 1...4) func `in any order, nothing goes that was not named, and all comes back`(
         seed: UInt64
     ) throws {
         let fixture = try Fixture(trashDays: 30, limits: seed % 2 == 0 ? .least : .production)
