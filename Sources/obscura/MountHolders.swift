@@ -75,8 +75,8 @@ func mountHolders(ofDevice device: String, besides entry: MountEntry? = nil) -> 
 func lastingHolders(of entry: MountEntry) -> [MountHolder] {
     for _ in 0..<20 {
         let holders = mountHolders(ofDevice: entry.device, besides: entry)
-        let areElsewhere = holders.allSatisfy { if case .namespace = $0 { true } else { false } }
-        if holders.isEmpty || !areElsewhere { return holders }
+        let isElsewhere = holders.contains { if case .namespace = $0 { true } else { false } }
+        if !isElsewhere { return holders }
         usleep(50_000)
     }
     return mountHolders(ofDevice: entry.device, besides: entry)
