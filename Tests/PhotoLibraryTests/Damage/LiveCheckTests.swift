@@ -28,7 +28,7 @@ import VaultFormat
                 switch parts[0] {
                 case "cursor": cursor = String(parts[1])
                 case "bytes": bytes += UInt64(parts[1]) ?? 0
-                case "damage": lines.append(String(parts[1]))
+                case "damage", "note": lines.append(String(parts[1]))
                 default: continue
                 }
             }
