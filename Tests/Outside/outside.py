@@ -45,6 +45,14 @@ def unmount():
     run([OBSCURA, "unmount", MOUNT])
 
 
+def hurry(process):
+    """A sweep of old traces runs when nothing else does, which may be never on a busy machine."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, process, 0)
+    except OSError:
+        pass
+
+
 def wait_for_sweeps():
     """Of the beginning: its process has ended, and the daemon is idle."""
     for _ in range(6000):
@@ -54,7 +62,10 @@ def wait_for_sweeps():
                 line = open(f"/proc/{process}/cmdline", "rb").read()
             except OSError:
                 continue
-            found = found or (b"\0--sweep\0" in line and MOUNT.encode() in line)
+            ours = b"\0--sweep\0" in line and MOUNT.encode() in line
+            found = found or ours
+            if IS_ROOT and (ours or b"obscura-desktop\0" in line):
+                hurry(int(process))
         if not found:
             return time.sleep(0.05)
         time.sleep(0.02)
