@@ -162,6 +162,30 @@ extension Space {
         }
     }
 
+    /// Entries of a large delta with adjacent ones joined, sectors written before those freed: as many small files or
+    /// pieces are removed, their sectors become few runs.
+    func joined(_ entries: [DeltaEntry]) -> [DeltaEntry] {
+        guard entries.count > DeltaLayout.entriesPerPage else { return entries }
+        let perSegment = UInt64(files.sectorsPerSegment)
+        func order(_ entry: DeltaEntry) -> (UInt8, UInt8, UInt64) {
+            (entry.kind, entry.isDestroyed ? 1 : 0, entry.start)
+        }
+        var joined: [DeltaEntry] = []
+        for entry in entries.sorted(by: { order($0) < order($1) }) {
+            if let last = joined.last, order(last) < order(entry), last.kind == entry.kind,
+                last.isDestroyed == entry.isDestroyed,
+                last.start + UInt64(last.count) == entry.start,
+                entry.kind == DeltaLayout.kindSlotsFreed
+                    || last.start / perSegment == entry.start / perSegment
+            {
+                joined[joined.count - 1].count += entry.count
+            } else {
+                joined.append(entry)
+            }
+        }
+        return joined
+    }
+
     // MARK: After a failed sync
 
     /// After a failed fdatasync the kernel may treat lost pages as clean, so everything written since the newest
