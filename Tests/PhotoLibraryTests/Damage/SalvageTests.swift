@@ -182,8 +182,9 @@ import VaultFormat
             for chunk in 0..<piece.run.chunkCount where Int(piece.run.offset / 131_072) + chunk >= first {
                 let sector = piece.run.sector(ofChunk: chunk)
                 let perSegment = UInt64(fixture.space.files.sectorsPerSegment)
+                let count = Geometry.sectors(forPlaintext: piece.run.plainBytes(ofChunk: chunk)) * 512
                 try SegmentFile(fixture.vault.path, space: index, Int(sector / perSegment))
-                    .write(Data(noise(257 * 512, seed: chunk + 9)), at: sector % perSegment * 512)
+                    .write(Data(noise(count, seed: chunk + 9)), at: sector % perSegment * 512)
             }
         }
     }
