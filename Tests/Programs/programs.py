@@ -398,6 +398,8 @@ class Life:
         expect(all(len(names) == 1 for names in found), "more than once in moments:", found)
         # Links may have become a photo of their own.
         loose = [names[0] for names in found if os.stat(self.path(names[0])).st_ino not in others]
+        # A program's working file in a day is no photo.
+        loose = [name for name in loose if not os.path.basename(name).startswith(".")]
         expect(len(loose) <= (2 if photo.links else 1), "split by a kill:", *loose)
         everywhere = [os.path.join(top, name) for top, _, names in os.walk(self.mount) for name in names]
         for name in loose:
