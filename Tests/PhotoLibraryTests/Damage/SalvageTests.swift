@@ -137,16 +137,21 @@ import VaultFormat
         try fixture.destroyCatalogue()
         #expect(try fixture.salvage().damagedPhotos == 1)
         #expect(try fixture.stat("albums/a.jpg").size == UInt64(bytes.count))
-        let handle = try fixture.open("albums/a.jpg", O_RDONLY)
-        #expect(try fixture.read(handle, 4 * 131_072) == Array(bytes.prefix(4 * 131_072)))
-        for offset in [524_288, 900_000, 999_999] as [UInt64] {
-            #expect(throws: FileError.damaged) { try fixture.read(handle, 10, at: offset) }
-        }
-        fixture.library.release(handle)
+        try expectBeginning(bytes, of: "albums/a.jpg", fixture)
         try fixture.close()
         let lost = try SpaceCheck.run(try fixture.vault.unlock(readOnly: true)).findings.filter(\.isOfFile)
         #expect(!lost.isEmpty && lost.allSatisfy { $0.text.contains("albums/a.jpg: bytes ") })
         try fixture.reopen()
+    }
+
+    /// Expects four chunks of a file, and an error behind them. A function of its own: a handle keeps the vault locked.
+    private func expectBeginning(_ bytes: [UInt8], of path: String, _ fixture: Fixture) throws {
+        let handle = try fixture.open(path, O_RDONLY)
+        defer { fixture.library.release(handle) }
+        #expect(try fixture.read(handle, 4 * 131_072) == Array(bytes.prefix(4 * 131_072)))
+        for offset in [524_288, 900_000, 999_999] as [UInt64] {
+            #expect(throws: FileError.damaged) { try fixture.read(handle, 10, at: offset) }
+        }
     }
 
     /// Without a record nobody knows the size: after a whole chunk the file may go on.
