@@ -150,7 +150,7 @@ final class DamageMachine {
             if let bytes = newest[name] { try write(name, bytes) }
         }
         story.append(isAll ? "all put back" : "put back but for the roots")
-        try judge(try repair(), "put back", since: repaired)
+        try judge(try repair(), "put back", since: isRolledBack ? nil : repaired)
         let last = try look()
         let missing = before.contents.subtracting(last.contents)
         // With the roots of an older copy alone the vault is that copy, which nothing outside it contradicts.
