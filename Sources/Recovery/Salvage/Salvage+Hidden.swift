@@ -59,11 +59,14 @@ private struct HiddenWalk {
             guard let directory = directory(name.parent, 0) else { continue }
             // A day without photos may be hidden.
             if isDirectory, record.row.day > 0 { continue }
+            let path = Self.path(directory.path, name.name)
+            // Every space has those of the trash.
+            if isDirectory, path.starts(with: Array(".Trash-".utf8)) { continue }
             names.total += 1
             let isShown =
                 directory.isShown && isReadable
                 && former?.shows(name.parent, name.name, record.row.ino) == true
-            if !isShown { names.paths.append(Self.path(directory.path, name.name)) }
+            if !isShown { names.paths.append(path) }
         }
     }
 
