@@ -112,10 +112,9 @@ import Testing
         #expect(try files(place) == rest)
 
         let trashed = try place.files(place.root + "/" + Self.trash + "/files").shuffled(using: &random)
-        for name in trashed where exists(place.root + "/" + Self.trash + "/files/" + name) {
-            let ended = try place.run([obscura, "trash", "D", "restore", name])
-            #expect(ended.status == 0, "\(name): \(ended.errors)")
-        }
+        let words = seed == 1 ? ["--all"] : trashed
+        let ended = try place.run([obscura, "trash", "D", "restore"] + words)
+        #expect(ended.status == 0, "\(ended.errors)")
         #expect(try eventually { try files(place) == before })
         #expect(try place.files(place.root + "/" + Self.trash + "/files").isEmpty)
 
