@@ -173,12 +173,13 @@ extension Space {
         sectors.excluded = excluded.union(lostSegments)
     }
 
-    /// Segments to have or reserve for pages: 1 % of the space, or room for four times all bitmaps if that is more, and
-    /// two more than now once fewer than half a pair's slots are free.
+    /// Segments to have or reserve for pages: 1 % of the space, or room for eight times all bitmaps if that is more:
+    /// those in use, those of a commit and of two that release, and what changes beside. Two more than now once fewer
+    /// than half a pair's slots are free.
     private var pageSegmentsWanted: Int {
         let bitmapPages = sectors.segmentCount * sectors.pagesPerSegment
         let share = max(
-            (sectors.segmentCount / 100 + 1) / 2 * 2, (bitmapPages * 4 / slotsPerPair + 1) * 2)
+            (sectors.segmentCount / 100 + 1) / 2 * 2, (bitmapPages * 8 / slotsPerPair + 1) * 2)
         let isHalfTaken = slots.freeSlots < slotsPerPair / 2
         return max(2, share, isHalfTaken && mayGrowIntoPair ? pairs.count * 2 + 2 : 0)
     }
