@@ -39,7 +39,7 @@ import VaultStore
         #expect(throws: Failure.self) { try parsed("status", "D", "E") }
         #expect(throws: Failure.self) { try parsed("check") }
         #expect(Command.status.synopsis == "status [DIR] [--json]")
-        #expect(Command.check.synopsis == "check VAULT|DIR [--repair] [--json]")
+        #expect(Command.check.synopsis == "check VAULT|DIR [--repair] [--verbose] [--json]")
     }
 
     @Test func `the last of a repeated option counts`() throws {
@@ -78,8 +78,8 @@ import VaultStore
         (["mount", "V", "D", "--o=ro"], "obscura: --o: unknown option of mount: the nearest is -o"),
         (["create", "V", "--size"], "obscura: --size: needs a value: --size SIZE"),
         (["mount", "V", "D", "--create=1"], "obscura: --create: takes no value"),
-        (["unmount"], "obscura: unmount: DIR is missing: obscura unmount DIR [--discard]"),
-        (["unmount", "a", "b"], "obscura: b: one word too many: obscura unmount DIR [--discard]"),
+        (["unmount"], "obscura: unmount: DIR is missing: obscura unmount DIR [--discard] [--end]"),
+        (["unmount", "a", "b"], "obscura: b: one word too many: obscura unmount DIR [--discard] [--end]"),
         (["grow", "V", ""], "obscura: grow: SIZE is empty: name one"),
         (
             ["mount", "V"],

@@ -496,6 +496,11 @@ class Life:
 def run(options, seed, rounds, deadline):
     place = tempfile.mkdtemp(prefix="obscura-programs-")
     life = None
+    if os.geteuid() == 0:
+        # What others copy into namespaces of their own goes with the mount: a private copy would hold it.
+        subprocess.run(["mount", "--bind", place, place], check=True)
+        subprocess.run(["mount", "--make-private", place], check=True)
+        subprocess.run(["mount", "--make-shared", place], check=True)
     try:
         life = Life(options, seed, place)
         done = life.live(rounds, deadline)
@@ -512,6 +517,7 @@ def run(options, seed, rounds, deadline):
         else:
             subprocess.run(["umount", "-l", place + "/M"], capture_output=True)
             subprocess.run(["fusermount3", "-uz", place + "/M"], capture_output=True)
+            subprocess.run(["umount", "-l", place], capture_output=True)
             shutil.rmtree(place, ignore_errors=True)
 
 

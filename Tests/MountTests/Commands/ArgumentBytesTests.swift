@@ -33,7 +33,7 @@ import Testing
             o passwd "V$E" --password-file two --new-key-file "key$E" >/dev/null
             sed -n 2p two >pass2; chmod 600 pass2
             o check "V$E" --password-file pass2 --key-file "key$E"
-            o mount "V$E" "New$E" --password-file pass2 --key-file "key$E"; o unmount "New$E"
+            mkdir "New$E"; o mount "V$E" "New$E" --password-file pass2 --key-file "key$E"; o unmount "New$E"
             ! find .. | LC_ALL=C grep $'\\xf4'
             """)
     }
