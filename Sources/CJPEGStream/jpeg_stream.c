@@ -20,9 +20,9 @@ struct jpeg_stream {
   const void *context;
 };
 
-/* Scans of a picture that are read: all that programs write. libjpeg's own writer makes 10, and takes at most 100 from a
-   script (rdswitch.c); libtiff reads 100. Each scan visits every pixel, so large pictures get fewer: as many as cost what
-   100 do at 24 megapixels. */
+/* Scans of a picture that are read: all that programs write. libjpeg's own writer makes 10, and takes at most 100 from
+   a script (rdswitch.c); libtiff reads 100. Each scan visits every pixel, so large pictures get fewer: as many as cost
+   what 100 do at 24 megapixels. */
 static const int scans_limit = 100, scans_least = 20;
 static const long scanned_pixels_max = 100L * 24000000;
 

@@ -4,8 +4,8 @@ import LinuxIO
 import VaultCatalogue
 
 extension Tree {
-    /// Makes the three directories that every space has. Only their owner may enter `moments`: it shows photos of albums
-    /// that others perhaps may not enter.
+    /// Makes the three directories that every space has. Only their owner may enter `moments`: it shows photos of
+    /// albums that others perhaps may not enter.
     package func makeRootDirectories() throws(FileError) {
         let now = Timestamp.now()
         func directory(_ ino: UInt64, mode: UInt32) -> InodeRow {

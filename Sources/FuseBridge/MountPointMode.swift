@@ -1,8 +1,8 @@
 internal import CFuse3
 internal import Glibc
 
-/// Lets its owner mount on a directory that nobody may write to: fusermount3 refuses one. The mode is put back as soon as
-/// the mount covers the directory, so that no program writes into it while the vault is locked.
+/// Lets its owner mount on a directory that nobody may write to: fusermount3 refuses one. The mode is put back as soon
+/// as the mount covers the directory, so that no program writes into it while the vault is locked.
 struct MountPointMode {
     private let descriptor: Int32
     private let mode: mode_t

@@ -81,8 +81,8 @@ extension Library {
         try? session.locked { tree throws(FileError) in tree.kernelNames.listings.close(handle.ino, opened) }
     }
 
-    /// fsync(2) of a directory: its names, and all other changes, are on the disk when it returns. Of the root: also the
-    /// bytes of files that are still being written, because syncfs(2) never reaches a FUSE daemon.
+    /// fsync(2) of a directory: its names, and all other changes, are on the disk when it returns. Of the root: also
+    /// the bytes of files that are still being written, because syncfs(2) never reaches a FUSE daemon.
     public func fsyncDirectory(_ handle: DirectoryHandle) throws(FileError) {
         if handle.ino == WellKnownInode.root, !isReadOnly { return try session.flushAll() }
         try session.committer.makeDurable()

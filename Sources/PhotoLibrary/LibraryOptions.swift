@@ -34,8 +34,8 @@ public struct LibraryOptions: Sendable {
     public var thumbnails = ThumbnailOption.on
     /// Whether the root has a directory of views.
     public var views = false
-    /// Whether the mounting user's trash is there from the start and cannot be removed: programs cannot make it at a root
-    /// that is not writable.
+    /// Whether the mounting user's trash is there from the start and cannot be removed: programs cannot make it at a
+    /// root that is not writable.
     public var keepsTrash = false
     /// The worker executable; nil: no thumbnails can be made.
     public var workerPath: String?

@@ -110,7 +110,8 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     }
 
     /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
-    /// observer. Before that waits until the next commit has room for the change; throws `.noRoom` if it cannot get any.
+    /// observer. Before that waits until the next commit has room for the change; throws `.noRoom` if it cannot get
+    /// any.
     ///
     /// - Parameter pages: the most catalogue pages that the change changes.
     package func changing<R>(

@@ -13,8 +13,8 @@ struct FormerPhoto {
     var isNameGiven: Bool
 }
 
-/// Programs that write something else into a photo and then a picture again. With that it is the photo that it was, with
-/// its day, name and albums. A photo that was only emptied has remained one: see `classificationEffect`.
+/// Programs that write something else into a photo and then a picture again. With that it is the photo that it was,
+/// with its day, name and albums. A photo that was only emptied has remained one: see `classificationEffect`.
 extension PhotoTree {
     /// Notes that a photo is about to become a plain file.
     func noteFormer(_ inode: Inode) throws(FileError) {

@@ -7,8 +7,8 @@ import PhotoRules
 import VaultFormat
 
 /// A photo, with its copies, whose names were removed for good, because no trash is kept. It is withheld from
-/// destruction as long as its program may be about to save a new file in its place. After a crash the next mount destroys
-/// it as any other orphan.
+/// destruction as long as its program may be about to save a new file in its place. After a crash the next mount
+/// destroys it as any other orphan.
 struct WithheldPhoto {
     /// The inodes, and whether the kernel forgot each meanwhile.
     var inodes: [UInt64: Bool]

@@ -13,7 +13,8 @@ enum CoverAmount {
     static let sessionBytes: UInt64 = 18 << 20
     /// A session draws again above this.
     static let sessionBytesMax: UInt64 = 128 << 20
-    /// Median of `create`, for vaults of any size: what it is to hide, the number of all later sessions, depends on none.
+    /// Median of `create`, for vaults of any size: what it is to hide, the number of all later sessions, depends on
+    /// none.
     static let creationBytes: UInt64 = 256 << 20
     /// `create` draws again above this.
     static let creationBytesMax: UInt64 = 1 << 30

@@ -253,9 +253,9 @@ final class SectorAllocator {
         return (sector, run.count)
     }
 
-    /// Reserves up to `pages` whole pages of consecutive sectors that are to get no content: at `place` if some are free
-    /// there, else at least `distance` sectors ahead of where content goes next. Content goes there all the same, because
-    /// nothing else changes. Nil if there are none, or none soon found.
+    /// Reserves up to `pages` whole pages of consecutive sectors that are to get no content: at `place` if some are
+    /// free there, else at least `distance` sectors ahead of where content goes next. Content goes there all the same,
+    /// because nothing else changes. Nil if there are none, or none soon found.
     func takeAside(
         pages: Int, at place: UInt64?, distance: UInt64
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {

@@ -32,8 +32,8 @@ final class SpacesFile {
 
     deinit { calls.close(file) }
 
-    /// Reserves disk up to `bytes`, if the host can; else throws if the host takes no file of that size. The size stays,
-    /// because it determines how many segments are usable.
+    /// Reserves disk up to `bytes`, if the host can; else throws if the host takes no file of that size. The size
+    /// stays, because it determines how many segments are usable.
     func reserve(_ bytes: UInt64, _ directory: Int32) throws(VaultError) {
         if size >= bytes { return }
         var limit = rlimit()
@@ -46,8 +46,8 @@ final class SpacesFile {
         }
     }
 
-    /// The sizes at which hosts end that cannot reserve disk are 2 and 4 GiB. No more is asked for, because some of them
-    /// would fill the file with zeros.
+    /// The sizes at which hosts end that cannot reserve disk are 2 and 4 GiB. No more is asked for, because some of
+    /// them would fill the file with zeros.
     private static let probedBytes: Range<UInt64> = 2 << 30..<4 << 30 + 4096
     private static let probeName = "spaces.probe"
 

@@ -153,13 +153,13 @@ extension Vault {
 
     /// Appends random bytes to the file of all spaces until each has `count` segments. Existing bytes stay.
     ///
-    /// Disk for all of it is reserved first if the host can; else the host is asked whether it takes a file of that size.
-    /// If this throws, the file is cut to whole rows; the caller removes an empty file.
+    /// Disk for all of it is reserved first if the host can; else the host is asked whether it takes a file of that
+    /// size. If this throws, the file is cut to whole rows; the caller removes an empty file.
     ///
     /// - Parameters:
     ///   - coverBytes: as many of the new bytes are written once more.
-    ///   - mayGiveBack: asked after a failure: whether no mount is using the file, so that new rows are removed too. Rows
-    ///     in which anything was written meanwhile stay.
+    ///   - mayGiveBack: asked after a failure: whether no mount is using the file, so that new rows are removed too.
+    ///     Rows in which anything was written meanwhile stay.
     static func fill(
         _ directory: Int32, _ layout: SegmentLayout, to count: Int,
         _ calls: any FileSystemCalls, coverBytes: UInt64 = 0, mayGiveBack: () -> Bool = { false },
@@ -228,8 +228,8 @@ extension Vault {
     /// Enlarges every space to `bytesPerSpace`, used or not, mounted or not. Needs no password.
     ///
     /// A mounted daemon uses new segments once every space has them. If `grow` is killed, all spaces are equally large;
-    /// the next `grow` or mount completes a partial row. If it fails, the spaces are as large as before, or, while one is
-    /// mounted, as many whole rows larger as could be written.
+    /// the next `grow` or mount completes a partial row. If it fails, the spaces are as large as before, or, while one
+    /// is mounted, as many whole rows larger as could be written.
     public static func grow(
         _ path: String, bytesPerSpace: UInt64, calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) -> Void

@@ -142,9 +142,9 @@ private func conclude(
     if !report.contradicting.isEmpty {
         throw Failure(
             .damaged, vault,
-            "it and the copy differ in \(counted(report.contradicting.count, "place")) where nothing was changed: one of "
-                + "them is damaged, or a mount was killed; run obscura check \(vault), then obscura check \(destination)"
-        )
+            "it and the copy differ in \(counted(report.contradicting.count, "place")) where nothing was changed: "
+                + "one of them is damaged, or a mount was killed; run obscura check \(vault), then "
+                + "obscura check \(destination)")
     }
     let found = [
         (report.missingSegments, "segment", "of it missing"),

@@ -45,7 +45,8 @@ private func checkVault(
         if report.findings.isEmpty { return output.line("\(vault): nothing is damaged: \(summary)") }
         output.line("\(vault): nothing is lost: \(summary)")
         return output.line(
-            "\(vault): obscura check \(vault) --repair makes such copies anew, and a mount those that it reads")
+            "\(vault): obscura check \(vault) --repair makes such copies anew, and a mount those that it reads"
+        )
     }
     if unlocked.isClaimedByOthers {
         throw Failure(

@@ -82,8 +82,8 @@ func lastingHolders(of entry: MountEntry) -> [MountHolder] {
     return mountHolders(ofDevice: entry.device, besides: entry)
 }
 
-/// The name and number of a program that has its working directory or an open file in a filesystem; nil if this user may
-/// see none.
+/// The name and number of a program that has its working directory or an open file in a filesystem; nil if this user
+/// may see none.
 private func program(usingDevice device: String) -> String? {
     func isInside(_ link: HostPath) -> Bool {
         var (major, minor): (UInt32, UInt32) = (0, 0)

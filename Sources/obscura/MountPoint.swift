@@ -42,8 +42,8 @@ func checkApart(vault: String, directory: String) throws(Failure) {
     }
 }
 
-/// Fails if the mount would be refused later anyway, before a password is asked for or a vault is made. Tells the user of
-/// files that lie in the directory, unencrypted.
+/// Fails if the mount would be refused later anyway, before a password is asked for or a vault is made. Tells the user
+/// of files that lie in the directory, unencrypted.
 ///
 /// An existing mount is not refused yet: a user who mounts one vault twice must hear that it is in use.
 func checkMayMount(_ request: MountRequest) throws(Failure) {

@@ -58,8 +58,8 @@ int obscura_set_attribute(int descriptor, const char *name, const void *value, u
 /// not tell.
 long long obscura_cached_pages(int descriptor);
 
-/// The device number of what a path leads to, from what the kernel has in memory: statx(2) with AT_STATX_DONT_SYNC, which
-/// sends a FUSE daemon no request. 0, or -1 and errno.
+/// The device number of what a path leads to, from what the kernel has in memory: statx(2) with AT_STATX_DONT_SYNC,
+/// which sends a FUSE daemon no request. 0, or -1 and errno.
 int obscura_device(const char *path, unsigned int *major, unsigned int *minor);
 
 /// syncfs(2).

@@ -3,8 +3,8 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// A photographer's life by real programs; see `Tests/Programs/programs.py`. `scripts/model --programs` goes on for as long
-/// as wanted, with more programs, and with kills within edits.
+/// A photographer's life by real programs; see `Tests/Programs/programs.py`. `scripts/model --programs` goes on for as
+/// long as wanted, with more programs, and with kills within edits.
 @Suite("Albums: programs of photographers", .serialized, .waiting) struct PhotographerTests {
     private static let script =
         URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -25,7 +25,8 @@ import Testing
             ? ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups"] : []
     }
 
-    /// A command that keeps a copy of the mounts of this place, and of no other test's, in a mount namespace of its own.
+    /// A command that keeps a copy of the mounts of this place, and of no other test's, in a mount namespace of its
+    /// own.
     private var hold: String {
         "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount --propagation slave "
             + "sh -c 'mount --make-private $(findmnt -no TARGET -T .); echo >ready; exec sleep 600'"

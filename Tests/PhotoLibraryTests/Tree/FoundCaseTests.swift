@@ -33,8 +33,8 @@ private let files = ".Trash-0/files"
         try fixture.expectNothingLeft()
     }
 
-    /// An editor has saved a.jpg, as earlier releases did. Its link b.jpg stays with the old bytes, which so are a photo,
-    /// with a backup's name beside its own in the day.
+    /// An editor has saved a.jpg, as earlier releases did. Its link b.jpg stays with the old bytes, which so are a
+    /// photo, with a backup's name beside its own in the day.
     private func rigWithABackupBesideItsPhoto() throws -> Fixture {
         let fixture = try Fixture()
         let old = try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
