@@ -104,10 +104,10 @@ extension Fixture {
             if first[found.ino] == nil { first[found.ino] = below }
             let firstName = first[found.ino] ?? ""
             // A file of an album that comes first under a working name is imported as a program's file; a picture that
-            // is called like a sidecar may be.
+            // is called like a sidecar may be. An emptied photo is imported as an empty file, which is no photo.
             let isFile =
                 firstName.hasPrefix("albums") && Self.isWorking(firstName)
-                || ImportRules.isSidecar(Name(name))
+                || ImportRules.isSidecar(Name(name)) || found.isRegular && found.size == 0
             let day = isFile ? nil : (try? captured(below)).map { $0.prefix(10) }
             // Versions are called after one of the names of their photo.
             let isVersion = path.contains("/.versions/")

