@@ -94,7 +94,7 @@ extension Library {
         return [("reason", stop.reason)] + (advice.map { [("advice", oneLine($0))] } ?? [])
     }
 
-    /// What a full space is, and what helps.
+    /// The reason and the advice for a full space.
     private var fullLines: [(String, String)] {
         let path = unlocked?.path ?? "VAULT"
         return session.space.grows

@@ -50,7 +50,7 @@ extension TreeSession {
         if let file, file.unsavedSince != nil { try save(file) }
         _ = saveFiles(unsavedBefore: .max)
         if makeRoom(for: purpose, pages) { return }
-        // What others are writing now takes less than was promised: no photo is destroyed for that.
+        // Concurrent writes take less room than they reserved: no photo is destroyed for the difference.
         let likely = pages + unstaged + context.promisedPages / 4
         if !committer.isOutOfRoom, space.hasRoom(for: purpose, pages: likely) { return }
         while !makeRoom(for: purpose, pages) {

@@ -42,7 +42,7 @@ extension Space {
 
     /// An identity record takes a sector, or two where the names are long.
     private static let sectorsPerRecord = 1
-    /// What is shown may be a little more than files of 4 KiB can fill, and a little less than large files can.
+    /// The shown room may exceed what files of 4 KiB fill by this factor. Large files get a little less.
     private static let tolerance = 1.04
     private static let largeShare = 0.99
 

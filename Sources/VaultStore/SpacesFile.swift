@@ -85,7 +85,7 @@ final class SpacesFile {
             var left = size > start ? coverBytes / Self.parts : 0
             isCovered = isCovered || left > 0
             while left > 0 {
-                // What the disk does not have yet would be written but once.
+                // Blocks without disk space yet would be written only once.
                 let end = min(size, start + left)
                 try write(start..<end, block) { _ throws(VaultError) in try progress(size, bytes) }
                 left -= end - start

@@ -54,7 +54,7 @@ final class DatabaseFiles {
 
     // MARK: In place of system calls
 
-    /// Those that SQLite's VFS asks. Set once, before the database is opened, by the only thread.
+    /// The files that SQLite's VFS opens. Set once, before the database is opened, by the only thread.
     nonisolated(unsafe) private static var served: DatabaseFiles?
 
     /// Has SQLite's own VFS call this in place of the system for every call with a path.
