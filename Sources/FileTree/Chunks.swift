@@ -170,6 +170,21 @@ package struct ExtentMap: Sendable {
         return (first, last, pieces[begin..<end], adopted)
     }
 
+    /// The place of a saved piece that is this run; nil if there is none.
+    private func indexOfSaved(_ run: ExtentRun) -> Int? {
+        let at = firstIndex(after: run.offset)
+        return at < pieces.count && pieces[at].isSaved && pieces[at].run == run ? at : nil
+    }
+
+    /// Whether a saved piece is this run.
+    package func hasSaved(_ run: ExtentRun) -> Bool { indexOfSaved(run) != nil }
+
+    /// Replaces a saved piece by others of the same bytes, which are saved too.
+    package mutating func move(_ run: ExtentRun, to runs: [ExtentRun]) {
+        guard let at = indexOfSaved(run) else { return }
+        pieces.replaceSubrange(at...at, with: runs.map { Piece(run: $0, isSaved: true) })
+    }
+
     /// The first stored offset at or after `offset`, or nil.
     package func nextStored(_ offset: UInt64) -> UInt64? {
         let at = firstIndex(after: offset)

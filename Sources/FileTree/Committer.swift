@@ -222,7 +222,7 @@ package final class Committer: @unchecked Sendable {
     }
 
     /// Makes a durable commit, also on the committer's own thread between its tasks. Returns false if it fails.
-    private func commitNow() -> Bool {
+    package func commitNow() -> Bool {
         lock.lock()
         defer { lock.unlock() }
         guard isRunning, !isStopped else { return false }

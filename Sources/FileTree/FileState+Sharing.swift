@@ -96,6 +96,20 @@ extension FileState {
     /// writer's lock is held.
     package func noteSnapshots(_ hasSnapshots: Bool) { view.withLock { map.joinsSaved = !hasSnapshots } }
 
+    /// Whether a run of the content may be moved: the catalogue's rows are those of the map. The writer's lock is held.
+    package func mayMove(_ run: ExtentRun) -> Bool {
+        unsavedRange == nil && freed.isEmpty && view.withLock { map.hasSaved(run) }
+    }
+
+    /// Notes that the bytes of a run lie elsewhere now, as the catalogue's rows say. The writer's lock and the
+    /// catalogue's are held.
+    package func move(_ run: ExtentRun, to runs: [ExtentRun]) {
+        view.withLock {
+            map.move(run, to: runs)
+            changeCount += 1
+        }
+    }
+
     /// Whether all changes are saved. The writer's lock is held.
     package var isSaved: Bool { view.withLock { !isNewer && dirty.isEmpty } }
 

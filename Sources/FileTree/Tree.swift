@@ -83,6 +83,13 @@ open class Tree {
     /// The inode if it is in memory.
     package func cached(_ ino: UInt64) -> Inode? { inodes[ino] }
 
+    /// The open files that have one of the contents.
+    package func openFiles(of contents: Set<UInt64>) -> [FileState] {
+        inodes.values.compactMap { inode in
+            inode.state.flatMap { contents.contains($0.content) ? $0 : nil }
+        }
+    }
+
     private func remember(_ inode: Inode) { inodes[inode.ino] = inode }
 
     /// Drops unused inodes from memory if there are many. Called between operations, never within one: an

@@ -53,6 +53,8 @@ extension TreeSession {
         // Concurrent writes take less room than they reserved: no photo is destroyed for the difference.
         let likely = pages + unstaged + context.promisedPages / 4
         if !committer.isOutOfRoom, space.hasRoom(for: purpose, pages: likely) { return }
+        // Moving content loses nothing: versions and trash make way only where that does not help.
+        while makeSlotRoom() { if makeRoom(for: purpose, pages) { return } }
         while !makeRoom(for: purpose, pages) {
             guard committer.makeRowRoom() else { throw .noRoom }
         }

@@ -32,6 +32,10 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     private let pendingNotices = Atomic<Int>(0)
     /// The most catalogue pages that changed since the transaction began, and are in SQLite's cache only.
     let unstagedPages = Atomic<Int>(0)
+    /// Held while room for pages is made; taken before all others but a file's.
+    let vacating = Lock()
+    /// `Space.freedSectors` when no more could be made. Under `vacating`.
+    var vainSectors: UInt64?
     /// The count of row changes when the transaction began. Under the catalogue's lock.
     private var storedChangeCount: Int64 = 0
     /// Called after photos were added. Set once, at the start.

@@ -120,6 +120,11 @@ final class SectorAllocator {
         usedCounts[segment] == 0 && (bits[segment].map { $0.reservedCount == 0 } ?? true)
     }
 
+    /// Whether nothing is being written to a segment, and its bits can be trusted.
+    func mayVacate(_ segment: Int) -> Bool {
+        !distrusted.contains(segment) && (bits[segment].map { $0.reservedCount == 0 } ?? true)
+    }
+
     // MARK: Bits in memory
 
     private func load(_ segment: Int) throws(StoreError) -> SegmentBits {

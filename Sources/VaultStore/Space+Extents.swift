@@ -87,7 +87,7 @@ extension Space {
 
     func releaseHostRoom(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
 
-    private func writeOnce(
+    func writeOnce(
         _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer,
         _ near: UInt64?,
         _ purpose: WritePurpose, _ area: WriteArea

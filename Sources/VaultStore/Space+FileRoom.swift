@@ -1,4 +1,5 @@
 import LinuxIO
+import Synchronization
 import VaultFormat
 
 /// How many files of a size have room in a space.
@@ -64,7 +65,12 @@ extension Space {
         guard !grows else {
             let left = content - best * bytesPerFile
             let perSlot = Double(2 * Geometry.pageBytes)
-            return best + max(0, left) / (bytesPerFile + slotsPerFile * perSlot)
+            let host = Double(lastHostBytes.load(ordering: .relaxed)) - Double(stepBytes)
+            // Slots take disk that content has never used, until that is given back.
+            return best
+                + min(
+                    max(0, left) / (bytesPerFile + slotsPerFile * perSlot),
+                    max(0, host) / (slotsPerFile * perSlot))
         }
         var (content, slots) = (content, slots)
         var added = 0
@@ -80,12 +86,11 @@ extension Space {
         return best
     }
 
-    /// Pairs of segments that the catalogue can still get. Under `lock`.
+    /// Pairs of segments that the catalogue can still get: where none are free, content makes way. Under `lock`.
     private var pairsToAdd: Int {
         let byShare = sectors.segmentCount / 4 - pairs.count
         let byFormat = min(RootLayout.pairsMax, RootLayout.slotsMax / slotsPerPair) - pairs.count
-        let unused = unusedSegments.reduce(0) { count, _ in count + 1 } / 2
-        return max(0, min(byShare, byFormat, unused))
+        return max(0, min(byShare, byFormat))
     }
 
     /// Segments that are set aside for pages. Under `lock`.

@@ -53,7 +53,7 @@ extension Space {
         if !runs.isEmpty { lock.withLock { _ = comparedSegments.insert(segment) } }
     }
 
-    private func sectorRange(_ segment: Int) -> Range<UInt64> {
+    func sectorRange(_ segment: Int) -> Range<UInt64> {
         let first = UInt64(segment) * UInt64(files.sectorsPerSegment)
         return first..<first + UInt64(files.sectorsPerSegment)
     }

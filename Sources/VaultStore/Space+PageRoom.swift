@@ -151,17 +151,19 @@ extension Space {
 
     /// Whether slots may be added. The room that this takes is users' as well: half of a space's segments stay for
     /// content. Under `lock`.
-    private func mayAddSlots(for purpose: ChangePurpose) -> Bool {
+    func mayAddSlots(for purpose: ChangePurpose) -> Bool {
         guard grows else { return slots.backedSlots < slots.slotCount || mayGrowIntoPair }
         if purpose == .removal { return true }
-        let bytes = 2 * UInt64(2 * limits.slotsPerStep * Geometry.pageBytes)
-        return ((try? hostAvailable()) ?? 0) >= bytes
+        return ((try? hostAvailable()) ?? 0) >= stepBytes
     }
+
+    /// The host's disk that must be free before slots are added for users.
+    var stepBytes: UInt64 { 2 * UInt64(2 * limits.slotsPerStep * Geometry.pageBytes) }
 
     // MARK: Segments of pages
 
-    /// Updates the segments that content must not use: those of pages, those reserved for more pages, and those that
-    /// are lost. Under `lock`.
+    /// Updates the segments that content must not use: those of pages, those reserved for more pages, those that are
+    /// being emptied, and those that are lost. Under `lock`.
     func updateExcluded() {
         var excluded = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
         if !grows {
@@ -170,7 +172,7 @@ extension Space {
                 excluded.formUnion(Array(unusedSegments.prefix(wanted)))
             }
         }
-        sectors.excluded = excluded.union(lostSegments)
+        sectors.excluded = excluded.union(lostSegments).union(vacating)
     }
 
     /// Segments to have or reserve for pages: 1 % of the space, or room for eight times all bitmaps if that is more:

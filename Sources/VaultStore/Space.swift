@@ -95,6 +95,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Content segments whose files were present, and those whose files were missing, at the first write to them.
     var foundSegments: Set<Int> = []
     var lostSegments: Set<Int> = []
+    /// Segments that are being emptied, and those of which something cannot be moved; see `beginVacating`.
+    var vacating: Set<Int> = []
+    var unvacatable: Set<Int> = []
     /// Segments whose files are known to be their own; see `requireOwnFiles`.
     var comparedSegments: Set<Int> = []
     /// Sectors in `pendingErase`, and those that will be moved there.

@@ -1,0 +1,183 @@
+import FileRequests
+import FileTree
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Room for pages where content has taken all: in a space of fixed size what lies in the emptiest segments is moved; a
+/// full host gets back the disk of what was removed.
+extension TreeSession {
+    /// Runs moved in one transaction.
+    private static let runsPerMove = 32
+    /// Segments that are tried before the space counts as full.
+    private static let segmentsTried = 4
+    /// Commits after which a segment is given up though something in it is still in use.
+    private static let idleCommits = 4
+
+    /// Makes room that the catalogue can grow into. Returns false if it cannot. Called with the catalogue's lock not
+    /// held.
+    func makeSlotRoom() -> Bool {
+        guard !isReadOnly, space.grows || space.mayVacate else { return false }
+        vacating.lock()
+        defer { vacating.unlock() }
+        guard space.freedSectors != vainSectors else { return false }
+        // What was freed counts only once no root refers to it.
+        for _ in 0..<3 where space.pendingBytes > 0 {
+            guard committer.commitNow() else { return false }
+            space.overwriteFreed(most: .max / 2)
+        }
+        let isMade = space.grows ? emptyDisk() : emptyPair()
+        if !isMade { vainSectors = space.freedSectors }
+        return isMade
+    }
+
+    /// Gives a full host back what content does not use, so that the catalogue can have it. Returns false if it cannot.
+    private func emptyDisk() -> Bool {
+        // Then it is not the disk that the catalogue lacks.
+        if space.hasHostRoomForSlots { return false }
+        space.punchFree()
+        return space.hasHostRoomForSlots
+    }
+
+    /// Gives the catalogue a pair of segments, those that hold least. Returns false if no two can be emptied.
+    private func emptyPair() -> Bool {
+        guard space.mayVacate else { return false }
+        defer { space.endVacating() }
+        for _ in 0..<Self.segmentsTried where !space.hasVacantPair {
+            guard let sectors = space.beginVacating() else { break }
+            _ = saveFiles(unsavedBefore: .max)
+            do throws(FileError) { _ = try vacate(sectors) } catch {
+                if error == .damaged { space.noteUnvacatable(sectors) }
+            }
+        }
+        return space.growIntoVacantPair()
+    }
+
+    /// Moves all that lies in a segment. Returns false if something stays, because it is in use.
+    private func vacate(_ sectors: Range<UInt64>) throws(FileError) -> Bool {
+        while let moves = try nextMoves(in: sectors) {
+            guard try move(moves) else { return false }
+        }
+        try changing(for: .removal) { tree throws(FileError) in
+            // They are written elsewhere before the next durable commits.
+            tree.unrecorded.formUnion(try sql(tree.tables.identities(in: sectors)))
+        }
+        var (used, idle) = (space.usedSectors(in: sectors), 0)
+        while used > 0, idle < Self.idleCommits {
+            guard committer.commitNow() else { return false }
+            space.overwriteFreed(most: .max / 2)
+            let left = space.usedSectors(in: sectors)
+            idle = left < used ? 0 : idle + 1
+            used = left
+        }
+        return used == 0
+    }
+
+    /// A run to be moved, with its rows.
+    private struct Move {
+        var rows: [ContentRun]
+        /// What takes the place of each row: its parts outside of the segment, and the new runs.
+        var parts: [ExtentRun] = []
+        /// The part that is moved, and its new runs.
+        var old: ExtentRun
+        var new: [ExtentRun] = []
+
+        var run: ExtentRun { rows[0].run }
+    }
+
+    /// Seals the next runs in a segment anew; nil if none is left.
+    private func nextMoves(in sectors: Range<UInt64>) throws(FileError) -> [Move]? {
+        let rows = try locked { tree throws(FileError) in
+            try sql(tree.tables.rows(in: sectors, limit: Self.runsPerMove))
+        }
+        if rows.isEmpty { return nil }
+        var moves: [Move] = []
+        do throws(FileError) {
+            var rest = rows[...]
+            while let first = rest.first {
+                let same = rest.prefix { $0.run.sector == first.run.sector }
+                rest = rest.dropFirst(same.count)
+                // Rows that share sectors are equal in a sound catalogue.
+                guard space.isPossible(first.run), same.allSatisfy({ $0.run == first.run }) else {
+                    throw .damaged
+                }
+                moves.append(try sealedElsewhere(Array(same), sectors))
+            }
+        } catch {
+            space.abandon(moves.flatMap(\.new))
+            throw error
+        }
+        return moves
+    }
+
+    private func sealedElsewhere(
+        _ rows: [ContentRun], _ sectors: Range<UInt64>
+    ) throws(FileError) -> Move {
+        let run = rows[0].run
+        let (before, rest) = run.split(at: sectors.lowerBound)
+        guard let rest else { throw .damaged }
+        let (inside, after) = rest.split(at: sectors.upperBound)
+        guard let inside else { throw .damaged }
+        var move = Move(rows: rows, old: inside)
+        move.new = try stored(space.sealElsewhere(inside, of: rows[0].content))
+        move.parts = [before].compactMap(\.self) + move.new + [after].compactMap(\.self)
+        return move
+    }
+
+    /// Gives rows their new sectors, in one transaction. Returns false if none could get them: files are in use.
+    private func move(_ moves: [Move]) throws(FileError) -> Bool {
+        let rowCount = moves.reduce(0) { $0 + $1.rows.count + $1.parts.count }
+        var (done, left): ([Move], [Move]) = ([], moves)
+        defer { space.abandon(left.flatMap(\.new)) }
+        try changing(for: .removal, pages: Self.pagesPerChange + rowCount) { tree throws(FileError) in
+            // Records tell where contents lie.
+            let sectors = moves[0].run.sector..<moves[moves.count - 1].run.endSector
+            tree.unrecorded.formUnion(try sql(tree.tables.inodes(withExtentsIn: sectors)))
+            left = []
+            defer {
+                space.adopt(done.flatMap(\.new))
+                space.free(done.map(\.old), overwriting: true)
+            }
+            for move in moves {
+                if (try? apply(move, tree)) == true { done.append(move) } else { left.append(move) }
+            }
+        }
+        return !done.isEmpty
+    }
+
+    /// Replaces the rows of a run; false if they have changed, or an open file that has them is in use.
+    private func apply(_ move: Move, _ tree: Tree) throws(FileError) -> Bool {
+        guard try sql(tree.tables.rows(at: move.run.sector)) == move.rows else { return false }
+        var files: [FileState] = []
+        defer { for file in files { file.writer.unlock() } }
+        for file in tree.openFiles(of: Set(move.rows.map(\.content))) {
+            // The order of locks is the other way round: whoever has this one may be waiting for the catalogue.
+            guard file.writer.tryLock() else { return false }
+            files.append(file)
+            guard file.mayMove(move.run) else { return false }
+        }
+        for row in move.rows {
+            let first = row.run.offset
+            try sql(tree.tables.deleteExtents(of: row.content, from: first, through: first))
+            for part in move.parts { try sql(tree.tables.insert(part, of: row.content)) }
+        }
+        for file in files { file.move(move.run, to: move.parts) }
+        return true
+    }
+}
+
+extension ExtentRun {
+    /// The parts of a run before a sector between two of its extents, and from there on.
+    fileprivate func split(at sector: UInt64) -> (before: ExtentRun?, rest: ExtentRun?) {
+        if sector <= self.sector { return (nil, self) }
+        let chunks = (sector - self.sector + UInt64(Geometry.sectorsPerChunk) - 1) / UInt64(Geometry.sectorsPerChunk)
+        guard chunks < UInt64(chunkCount) else { return (self, nil) }
+        var (before, rest) = (self, self)
+        before.length = chunks * UInt64(Geometry.chunkBytes)
+        rest.offset += before.length
+        rest.length -= before.length
+        rest.sector = self.sector(ofChunk: Int(chunks))
+        return (before, rest)
+    }
+}
