@@ -106,7 +106,7 @@ let package = Package(
             dependencies: [
                 "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery", "FileTree",
                 "FileRequests", "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
-                "VaultStore", "VaultCrypto", "LinuxIO", "CQRencode", "CShims",
+                "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CQRencode", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "CUring", "FileRequests", "PhotoLibrary", "LinuxIO"]),

@@ -29,6 +29,7 @@ struct CommitFailures {
         case .segmentShort(let number): return .segmentShort(number)
         case .io(let number) where number.refusesWriting || number == .noEntry || number == .stale:
             return .io(number)
+        case .newer(let version): return .newer(version)
         case .noRoom, .readOnly: return nil
         case .io(let number): return isOver(now, bounds) ? .io(number) : nil
         case .damaged: return isOver(now, bounds) ? .io(.inputOutput) : nil

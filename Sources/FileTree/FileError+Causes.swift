@@ -6,7 +6,7 @@ package import VaultStore
 extension FileError {
     package init(_ error: CatalogueError) {
         switch error {
-        case .damaged, .failed, .unsupportedVersion: self = .damaged
+        case .damaged, .failed, .newer: self = .damaged
         case .noRoom: self = .noRoom
         }
     }
@@ -15,7 +15,7 @@ extension FileError {
         switch error {
         case .noRoom: self = .noRoom
         case .damaged, .segmentMissing, .segmentShort: self = .damaged
-        case .readOnly: self = .readOnly
+        case .readOnly, .newer: self = .readOnly
         case .io(let number) where number.refusesWriting: self = .readOnly
         case .io(let number): self = number.meansNoRoom ? .noRoom : .damaged
         }

@@ -12,23 +12,37 @@ extension Library {
     ) throws(VaultError) -> Library {
         let access =
             options.readOnly ? SpaceAccess.reading : options.allowsReadOnly ? .writingIfPossible : .writing
-        let space = try unlocked.openSpace(
+        var space = try unlocked.openSpace(
             access, limits: options.limits, samples: Catalogue.runSamples, takingOver: takingOver)
+        var catalogue = try openCatalogue(space, options)
+        // What opening changed must fit into the next commit, or no other would.
+        if catalogue.isUpdated, !space.makesRoom(for: .removal, pages: 0) {
+            space.giveUpClaim()
+            guard options.allowsReadOnly else { throw .notWritable(.noRoomToUpdate) }
+            space = try unlocked.openSpace(
+                .reading, limits: options.limits, samples: Catalogue.runSamples)
+            space.stopWriting(.noRoomToUpdate)
+            catalogue = try openCatalogue(space, options)
+        }
         var options = options
         options.readOnly = space.isReadOnly
-        let catalogue: Catalogue
-        do throws(CatalogueError) {
-            catalogue = try Catalogue(
-                storage: space, readOnly: options.readOnly && space.pageCount > 0,
-                cacheKibibytes: options.limits.catalogueCacheKibibytes)
-        } catch {
-            if case .unsupportedVersion(let version) = error { throw .unsupportedVersion(version) }
-            throw .damaged("the space's catalogue cannot be read")
-        }
         do throws(FileError) {
             return try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
         } catch {
             if error == .noRoom { throw .noRoom }
+            throw .damaged("the space's catalogue cannot be read")
+        }
+    }
+
+    private static func openCatalogue(
+        _ space: Space, _ options: LibraryOptions
+    ) throws(VaultError) -> Catalogue {
+        do throws(CatalogueError) {
+            return try Catalogue(
+                storage: space, readOnly: space.isReadOnly && space.pageCount > 0,
+                cacheKibibytes: options.limits.catalogueCacheKibibytes)
+        } catch {
+            if case .newer(let version) = error { throw .newer(version) }
             throw .damaged("the space's catalogue cannot be read")
         }
     }

@@ -14,25 +14,62 @@ public final class Catalogue: @unchecked Sendable {
     // Both only under the lock.
     private let connection: Connection
     private let tables: Tables
+    /// Whether opening brought an older version up to date, which the next commit publishes.
+    public let isUpdated: Bool
 
-    /// Opens the catalogue in the pages of `storage`, and creates its tables if it is empty.
+    /// Opens the catalogue in the pages of `storage`. For writing, creates its tables if it is empty, and brings those
+    /// of an older version up to date. Throws `newer` for those of a later release.
     public convenience init(
         storage: any PageStorage, readOnly: Bool = false,
         cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes
     ) throws(CatalogueError) {
-        try self.init(
-            path: PageVFS.register(storage), vfs: PageVFS.name, readOnly: readOnly,
-            cacheKibibytes: cacheKibibytes, pageCount: { storage.pageCount })
+        try self.init(storage: storage, readOnly: readOnly, cacheKibibytes: cacheKibibytes, .current)
     }
+
+    convenience init(
+        storage: any PageStorage, readOnly: Bool,
+        cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes, _ schema: Schema
+    ) throws(CatalogueError) {
+        var (storage, access) = (storage, readOnly ? Schema.Access.reading : .writing)
+        if readOnly, schema.changesTables(since: Self.storedVersion(storage)) {
+            (storage, access) = (PageOverlay(storage), .overlay)
+        }
+        let pages = storage
+        try self.init(
+            path: PageVFS.register(pages), vfs: PageVFS.name, access, cacheKibibytes: cacheKibibytes,
+            pageCount: { pages.pageCount }, schema)
+    }
+
+    /// The version in the first page; 0 if that cannot be read: then opening the database fails.
+    private static func storedVersion(_ storage: any PageStorage) -> Int {
+        guard storage.pageCount > 0 else { return 0 }
+        return withUnsafeTemporaryAllocation(byteCount: pageBytes, alignment: 16) { page in
+            guard (try? storage.readPage(0, into: page)) != nil else { return 0 }
+            return Int(Int32(bigEndian: page.loadUnaligned(fromByteOffset: versionOffset, as: Int32.self)))
+        }
+    }
+
+    /// Of `user_version` in a database: sqlite.org/fileformat.html, *The Database Header*.
+    private static let versionOffset = 60
 
     /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path may then be
     /// ":memory:"), and creates its tables if it is empty.
-    public init(
+    public convenience init(
         path: String, vfs: String? = nil, readOnly: Bool = false,
         cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes,
         pageCount: @escaping () -> UInt32 = { 0 }
     ) throws(CatalogueError) {
-        connection = try Connection(path: path, vfs: vfs, readOnly: readOnly, pageCount: pageCount)
+        try self.init(
+            path: path, vfs: vfs, readOnly ? .reading : .writing, cacheKibibytes: cacheKibibytes,
+            pageCount: pageCount, .current)
+    }
+
+    private init(
+        path: String, vfs: String?, _ access: Schema.Access, cacheKibibytes: Int,
+        pageCount: @escaping () -> UInt32, _ schema: Schema
+    ) throws(CatalogueError) {
+        connection = try Connection(
+            path: path, vfs: vfs, readOnly: access == .reading, pageCount: pageCount)
         try connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         try connection.execute("PRAGMA journal_mode=MEMORY")
         try connection.execute("PRAGMA synchronous=OFF")
@@ -44,8 +81,9 @@ public final class Catalogue: @unchecked Sendable {
         // Untrusted: anyone who knows the password may have written it.
         try connection.execute("PRAGMA cell_size_check=ON")
         try connection.execute("PRAGMA trusted_schema=OFF")
-        if !readOnly { try connection.reserveBytes(Int32(Self.reservedBytesPerPage)) }
-        try Schema.prepare(connection, readOnly: readOnly)
+        if access != .reading { try connection.reserveBytes(Int32(Self.reservedBytesPerPage)) }
+        isUpdated = try schema.prepare(connection, access) && access == .writing
+        if access == .overlay { try connection.execute("PRAGMA query_only=ON") }
         tables = try Tables(connection)
         try connection.execute("BEGIN")
     }
@@ -111,12 +149,9 @@ public final class Tables {
     let connection: Connection
     /// Whether the indexes by sector agree with their tables. If not, a check reads whole tables.
     public var trustsSectorIndexes = true
-    /// Whether the database has the version of one with snapshots.
-    var knowsSnapshots: Bool
 
     init(_ connection: Connection) throws(CatalogueError) {
         self.connection = connection
-        knowsSnapshots = try Schema.version(of: connection) == Schema.versionWithSnapshots
         inodes = InodeStatements(connection)
         dentries = DentryStatements(connection)
         extents = ExtentStatements(connection)

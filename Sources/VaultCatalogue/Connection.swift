@@ -1,4 +1,5 @@
 import CSQLite
+public import VaultFormat
 
 /// Errors of the catalogue.
 public enum CatalogueError: Error, Sendable, Equatable {
@@ -6,8 +7,8 @@ public enum CatalogueError: Error, Sendable, Equatable {
     case damaged
     /// The database cannot grow.
     case noRoom
-    /// The catalogue's version is not known to this program.
-    case unsupportedVersion(Int)
+    /// Made by a later release, which is needed.
+    case newer(NewerVersion)
     /// SQLite failed, with its result code: a bug, or a machine without memory.
     case failed(Int32)
 

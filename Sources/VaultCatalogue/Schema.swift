@@ -1,6 +1,8 @@
+import CSQLite
 import VaultFormat
 
-/// The tables, version 1; or 2 once a content has had a snapshot. IDs (inode, content, dentry) are never reused.
+/// The tables, and the steps by which catalogues of older versions come to them. IDs (inode, content, dentry) are never
+/// reused.
 ///
 /// - `inode`: one row per file, directory, link or node. Times are seconds and nanoseconds. `content` names the extents
 ///   of a regular file, `allocated` counts their plaintext bytes, `version` grows with every change of the bytes. For a
@@ -9,8 +11,8 @@ import VaultFormat
 /// - `dentry`: names in directories. `id` is the readdir cookie. `member` is 1 if the name puts a photo of moments into
 ///   an album, 2 if it is a hard link of a photo's name in an album, 0 for an ordinary name.
 /// - `extent`: runs of sealed chunks (`ExtentRun`). Its index by sector, like that of `identity`, tells before a write
-///   whether the sectors are in use. Older catalogues get these indexes when they are opened for writing. Rows of a
-///   snapshot (`SnapshotID`) name sectors that its source and its other snapshots may name too.
+///   whether the sectors are in use. Rows of a snapshot (`SnapshotID`) name sectors that its source and its other
+///   snapshots may name too.
 /// - `photo`: one row per inode that is a photo. `captured` is the wall clock as seconds since 1970 on that same clock.
 ///   `source` may end with the zone by which it was made local.
 ///   `former` is the name that it was renamed from in its day, as long as it may be a backup of that name.
@@ -36,12 +38,17 @@ import VaultFormat
 ///   record must be written. `retired`: retired numbers, so that older records of them are ignored: bit i of block b
 ///   stands for number 2048 b + i, of inodes, or, if 2^40 is added to the block's number, of contents. The record of a
 ///   block has the block's number plus 2^62. `recorder`: the mount that wrote records last, and the commit.
-enum Schema {
-    static let version = 1
-    /// Programs that know no snapshots would free sectors that one still names: they refuse this version.
-    static let versionWithSnapshots = 2
+struct Schema: Sendable {
+    /// The tables and indexes of the newest version, with the rows of a new catalogue.
+    var statements = newest
+    var migrations = Migration.all
 
-    static let statements = """
+    static let current = Schema()
+
+    /// The newest version: the one that writing leaves.
+    var version: Int { migrations.last?.version ?? 1 }
+
+    private static let newest = """
         CREATE TABLE inode(
             ino INTEGER PRIMARY KEY, mode INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
             rdev INTEGER NOT NULL, nlink INTEGER NOT NULL, size INTEGER NOT NULL, allocated INTEGER NOT NULL,
@@ -111,42 +118,126 @@ enum Schema {
         INSERT INTO counter VALUES(1, 16, 16, 16, 16, 0, 0);
         """
 
-    /// Creates the tables in an empty database, or checks that their version is known, and adds missing indexes.
-    static func prepare(_ connection: Connection, readOnly: Bool) throws(CatalogueError) {
-        let found = try self.version(of: connection)
-        if found == version || found == versionWithSnapshots {
-            let missing = try missingIndexes(connection)
-            if !readOnly { for statement in missing { try connection.execute(statement) } }
-            return
+    /// How a database is opened.
+    enum Access {
+        /// As it is: nothing is written. Older tables must be as the newest but for indexes.
+        case reading
+        /// Changes stay in memory: older tables are brought up to date, without indexes.
+        case overlay
+        case writing
+    }
+
+    /// Creates the tables in an empty database, brings those of an older version up to date, in one transaction, or
+    /// checks those of this version. Throws `newer` if the version is not known, and `damaged` if the database has
+    /// other tables than its version, or anything else that is not in `statements`, such as triggers.
+    ///
+    /// - Returns: whether an older version was brought up to date.
+    @discardableResult
+    func prepare(_ connection: Connection, _ access: Access) throws(CatalogueError) -> Bool {
+        let found = try Self.version(of: connection)
+        if found > version {
+            let release = try connection.prepare("PRAGMA application_id").one {
+                Release(number: UInt32(truncatingIfNeeded: $0.integer(0)))
+            }
+            throw .newer(NewerVersion(.catalogue, version: found, release: release ?? .unknown))
         }
-        guard found == 0 else { throw .unsupportedVersion(found) }
-        try connection.execute("BEGIN")
-        try connection.execute(statements)
-        try connection.execute("PRAGMA user_version = \(version)")
-        try connection.execute("COMMIT")
+        if found == version {
+            try requireShape(connection)
+            return false
+        }
+        guard found > 0 else {
+            guard found == 0 else { throw .damaged }
+            try inTransaction(connection) { () throws(CatalogueError) in try connection.execute(statements) }
+            return false
+        }
+        let steps = migrations.filter { $0.version > found }
+        if access == .reading {
+            try requireShape(connection, lacking: steps.flatMap(\.statements))
+            return false
+        }
+        try requirePlainTables(connection)
+        try inTransaction(connection) { () throws(CatalogueError) in
+            for step in steps { try take(step, connection, withIndexes: access == .writing) }
+            try requireShape(
+                connection, lacking: access == .writing ? [] : steps.flatMap(\.statements))
+        }
+        return true
     }
 
     static func version(of connection: Connection) throws(CatalogueError) -> Int {
         try connection.prepare("PRAGMA user_version").one { Int($0.integer(0)) } ?? 0
     }
 
-    /// Notes in the database, in the current transaction, that it has snapshots.
-    static func noteSnapshots(_ connection: Connection) throws(CatalogueError) {
-        try connection.execute("PRAGMA user_version = \(versionWithSnapshots)")
+    /// Whether a reader must see the tables changed to find in them what the newest version has.
+    ///
+    /// - Parameter version: read only if there are changes at all.
+    func changesTables(since version: @autoclosure () -> Int) -> Bool {
+        guard let last = migrations.last(where: \.changesTables)?.version else { return false }
+        return 1..<last ~= version()
     }
 
-    /// Returns the statements of the missing indexes by sector. Throws `damaged` if the database has other tables, or
-    /// anything else that is not in `statements`, such as triggers.
-    private static func missingIndexes(_ connection: Connection) throws(CatalogueError) -> [String] {
-        let query = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        let found = Set(try query.all { words($0.bytes(0)) })
+    /// Runs `body`, and notes the newest version. An error leaves the database as it was.
+    private func inTransaction(
+        _ connection: Connection, _ body: () throws(CatalogueError) -> Void
+    ) throws(CatalogueError) {
+        try connection.execute("BEGIN")
+        do throws(CatalogueError) {
+            try body()
+            try connection.execute("PRAGMA user_version = \(version)")
+            let release = migrations.last?.release ?? .unknown
+            try connection.execute("PRAGMA application_id = \(Int32(bitPattern: release.number))")
+            try connection.execute("COMMIT")
+        } catch {
+            // SQLite may have rolled back by itself; then this fails, and changes nothing.
+            try? connection.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    private func take(
+        _ step: Migration, _ connection: Connection, withIndexes: Bool
+    ) throws(CatalogueError) {
+        for statement in step.statements {
+            if Migration.makesIndex(statement) {
+                let isThere = try Self.shape(of: connection).contains(Self.words(statement.utf8))
+                if !withIndexes || isThere { continue }
+            }
+            do throws(CatalogueError) { try connection.execute(statement) } catch {
+                // The statement is right for tables of the version before.
+                throw error == .failed(SQLITE_ERROR) ? .damaged : error
+            }
+        }
+        try step.transform?(connection)
+    }
+
+    // MARK: Shape
+
+    /// Throws `damaged` if the database has anything but these tables and indexes.
+    ///
+    /// - Parameter lacking: statements of indexes that may be missing.
+    private func requireShape(_ connection: Connection, lacking: [String] = []) throws(CatalogueError) {
+        let found = try Self.shape(of: connection)
         let ours = Set(
-            statements.utf8.split(separator: UInt8(ascii: ";")).map { words($0) }
+            statements.utf8.split(separator: UInt8(ascii: ";")).map { Self.words($0) }
                 .filter { $0.first == "CREATE" })
-        let missing = ours.subtracting(found)
-        guard found.isSubset(of: ours), missing.allSatisfy({ $0[1] == "INDEX" && $0[2].hasSuffix("_sector") })
-        else { throw .damaged }
-        return missing.map { $0.joined(separator: " ") }.sorted()
+        let mayLack = Set(lacking.filter(Migration.makesIndex).map { Self.words($0.utf8) })
+        guard found.isSubset(of: ours), ours.subtracting(found).isSubset(of: mayLack) else { throw .damaged }
+    }
+
+    /// Throws `damaged` if the database has anything but tables and indexes: a trigger would run while it is changed.
+    private func requirePlainTables(_ connection: Connection) throws(CatalogueError) {
+        for words in try Self.shape(of: connection) {
+            guard words.count > 2, words[0] == "CREATE", ["TABLE", "INDEX", "UNIQUE"].contains(words[1])
+            else {
+                throw .damaged
+            }
+        }
+    }
+
+    /// The statements of everything in the database, as words.
+    private static func shape(of connection: Connection) throws(CatalogueError) -> Set<[String]> {
+        let query = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        return Set(try query.all { words($0.bytes(0)) })
     }
 
     /// A statement's words, without its layout. Splits bytes: splitting characters was a fifth of a small check.

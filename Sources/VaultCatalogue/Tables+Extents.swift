@@ -61,7 +61,6 @@ extension Tables {
 
     /// Inserts a run, or replaces the one at the same offset.
     public func insert(_ run: ExtentRun, of content: UInt64) throws(CatalogueError) {
-        if SnapshotID.isSnapshot(content) { try noteSnapshots() }
         let insert = extents.insert
         insert.bind(1, content)
         insert.bind(2, run.offset)

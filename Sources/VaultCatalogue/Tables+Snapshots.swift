@@ -13,7 +13,6 @@ extension Tables {
 
     /// Gives a snapshot, which has no rows yet, those that its source has now.
     public func storeSnapshot(_ snapshot: UInt64) throws(CatalogueError) {
-        try noteSnapshots()
         extents.copy.bind(1, SnapshotID.source(snapshot))
         extents.copy.bind(2, snapshot)
         try extents.copy.run()
@@ -144,13 +143,6 @@ extension Tables {
         query.bind(1, ids.lowerBound)
         query.bind(2, ids.upperBound)
         return try query.all { $0.unsigned(0) }
-    }
-
-    /// Makes the database's version one that programs without snapshots refuse.
-    func noteSnapshots() throws(CatalogueError) {
-        if knowsSnapshots { return }
-        try Schema.noteSnapshots(connection)
-        knowsSnapshots = true
     }
 }
 

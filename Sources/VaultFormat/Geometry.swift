@@ -1,4 +1,5 @@
-/// The format version that this program writes, and the newest that it reads.
+/// The version of the header that this program writes, and the newest that it reads; part of the associated data of
+/// everything that is sealed. See the format specification, *Versions*, for those of other structures.
 public let formatVersion: UInt16 = 1
 
 /// Sizes that every vault of this format version shares. See the format specification, *Space*.

@@ -7,6 +7,8 @@ public enum HeaderLayout {
 
     public static let versionOffset = 8
     public static let spaceCountOffset = 10
+    /// The release that is needed, in a header of a later version; zeros in version 1.
+    public static let releaseOffset = 12
     public static let segmentBytesOffset = 16
     public static let kdfMemoryOffset = 24
     public static let kdfPassesOffset = 32
@@ -24,11 +26,27 @@ public enum HeaderLayout {
     public static let keySlotCommitmentOffset = 24
     public static let keySlotCommitmentBytes = 32
     public static let keySlotSealedOffset = 56
-    /// Space key (32), space number (1), zeros (23).
+    /// Space key (32), space number (1), version of the slot less 1 (1), zeros (2), the release that is needed (4),
+    /// zeros (16).
     public static let keySlotPlainBytes = 56
+    public static let keySlotVersionOffset = 33
+    public static let keySlotReleaseOffset = 36
     public static let keySlotTagOffset = keySlotSealedOffset + keySlotPlainBytes
 
     public static func keySlotOffset(_ index: Int) -> Int { keySlotsOffset + index * keySlotBytes }
+
+    // A credential slot: room for the credential id of a hardware key, behind the key slots. Random so far.
+    /// A nonce, a tag, and an id of the longest kind (FIDO2: 1023 bytes) with what belongs to it.
+    public static let credentialSlotBytesMax = 1152
+
+    /// Bytes of each credential slot; with eight spaces 368, which the ids of common keys need a third of.
+    public static func credentialSlotBytes(spaces: Int) -> Int {
+        min(credentialSlotBytesMax, (checksumOffset - keySlotOffset(spaces)) / spaces / 16 * 16)
+    }
+
+    public static func credentialSlotOffset(_ index: Int, spaces: Int) -> Int {
+        keySlotOffset(spaces) + index * credentialSlotBytes(spaces: spaces)
+    }
 }
 
 /// Bounds of the cost that a header may impose on the machine: a header cannot be authenticated before the password is

@@ -4,6 +4,8 @@ public enum RootLayout {
     public static let kindOffset = 8
     public static let kindDurable: UInt8 = 1
     public static let kindSoft: UInt8 = 2
+    /// The space's version, less 1 (2 bytes); see `SpaceFormat`.
+    public static let versionOffset = 14
     public static let epochOffset = 16
     public static let bootHashOffset = 24
     public static let bootHashBytes = 32
@@ -11,6 +13,8 @@ public enum RootLayout {
     public static let baseOffset = 56
     public static let releasedOffset = 64
     public static let pairCountOffset = 72
+    /// The release that is needed for version and features.
+    public static let releaseOffset = 76
     // Placement of writes after a takeover from a mount that may still be writing.
     /// 1 more than the avoided slot of the durable ring, 0 for none.
     public static let avoidedRootOffset = 9
@@ -22,12 +26,22 @@ public enum RootLayout {
     public static let startSegmentOffset = deltaOffset + MapLayout.referenceBytes
     public static let objectsOffset = 80
     public static let objectBytes = 48
+    // Features of the space, 4 bytes each, behind the references of the first three objects.
+    public static let incompatibleOffset = objectsOffset + 44
+    public static let writingFeaturesOffset = incompatibleOffset + objectBytes
+    public static let compatibleOffset = writingFeaturesOffset + objectBytes
     public static let deltaOffset = objectsOffset + MapObject.allCases.count * objectBytes
     /// Most sectors ever in use at once: the disk that a vault of one space takes on its host.
     public static let peakSectorsOffset = deltaOffset + 40
     public static let pairsOffset = peakSectorsOffset + 8
     public static let pairBytes = 8
+    /// Most pairs of a root.
     public static let pairsMax = (Geometry.pagePlainBytes - pairsOffset) / pairBytes
+    /// Pairs are added up to this number. A root of more has no room for extensions.
+    public static let pairsMaxWithRoom = (roomOffset - pairsOffset) / pairBytes
+    /// Room for extensions: kept as found.
+    public static let roomOffset = Geometry.pagePlainBytes - roomBytes
+    public static let roomBytes = 256
     /// Most slots of all pairs together: 256 GiB of pages, whose bits take 8 MiB.
     public static let slotsMax = 1 << 26
 

@@ -1,11 +1,12 @@
 public import LinuxIO
+public import VaultFormat
 
 /// Errors of a vault as a whole. The command maps them to exit codes.
 public enum VaultError: Error, Sendable, Equatable {
     /// There is no vault at this path.
     case notAVault(String)
-    /// A format version this program does not know.
-    case unsupportedVersion(Int)
+    /// Made by a later release, which is needed.
+    case newer(NewerVersion)
     /// Both copies of the header fail their checksum.
     case headerDamaged
     /// Wrong password, unused space or damaged slot: they are indistinguishable.
@@ -53,6 +54,8 @@ public enum StoreError: Error, Sendable, Equatable {
     case damaged
     case io(Errno)
     case readOnly
+    /// Made by a later release, which is needed.
+    case newer(NewerVersion)
     /// A segment has no file, or another file has its name: its number.
     case segmentMissing(Int)
     /// The file of a segment is too short: its number.

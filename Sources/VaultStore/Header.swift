@@ -26,7 +26,7 @@ struct Header: Sendable {
 
     private enum CopyState {
         case valid
-        case unknownVersion(Int)
+        case newer(NewerVersion)
         case damaged
     }
 
@@ -50,7 +50,7 @@ struct Header: Sendable {
             }
         }
         for state in states {
-            if case .unknownVersion(let version) = state { throw .unsupportedVersion(version) }
+            if case .newer(let version) = state { throw .newer(version) }
         }
         throw .headerDamaged
     }
@@ -86,7 +86,10 @@ struct Header: Sendable {
             let isWhole = bytes.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes).elementsEqual(
                 sum)
             guard isWhole else { return .damaged }
-            guard version == formatVersion else { return .unknownVersion(Int(version)) }
+            guard version == formatVersion else {
+                let release = Release(decoding: bytes.slice(HeaderLayout.releaseOffset, Release.storedBytes))
+                return .newer(NewerVersion(.header, version: Int(version), release: release))
+            }
             let spaces = Int(bytes.number(HeaderLayout.spaceCountOffset, as: UInt8.self))
             let memory: UInt64 = bytes.number(HeaderLayout.kdfMemoryOffset)
             let passes: UInt32 = bytes.number(HeaderLayout.kdfPassesOffset)
@@ -102,16 +105,16 @@ struct Header: Sendable {
 
     /// The first valid copy in the bytes of an `obscura.vault`.
     static func read(image: [UInt8]) throws(VaultError) -> Header {
-        var unknownVersion: Int?
+        var newer: NewerVersion?
         for offset in HeaderLayout.copyOffsets.map(Int.init) {
             let copy = Array(image.dropFirst(offset).prefix(HeaderLayout.copyBytes))
             switch classify(copy) {
             case .valid: return Header(copy: copy)
-            case .unknownVersion(let version): unknownVersion = unknownVersion ?? version
+            case .newer(let version): newer = newer ?? version
             case .damaged: continue
             }
         }
-        if let unknownVersion { throw .unsupportedVersion(unknownVersion) }
+        if let newer { throw .newer(newer) }
         throw .headerDamaged
     }
 
@@ -185,14 +188,16 @@ struct Header: Sendable {
         return try stretcher.stretch(password, salt: salt, parameters: kdf)
     }
 
-    /// Tries every key slot, in constant work. Returns the key and number of the space whose slot opens.
+    /// Tries every key slot, in constant work. Returns the key and number of the space whose slot opens. Throws `newer`
+    /// if that slot is of a version that this program does not know.
     ///
     /// - Parameter willTry: called with each slot before it is tried.
     func openKeySlots(
         _ stretched: SecretBytes, willTry: (_ slot: Int) -> Void = { _ in }
-    ) -> (key: SecretBytes, space: Int)? {
+    ) throws(VaultError) -> (key: SecretBytes, space: Int)? {
         let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
         var found: (key: SecretBytes, space: Int)?
+        var newer: NewerVersion?
         for slot in 0..<spaceCount {
             willTry(slot)
             let plain = SecretBytes(count: HeaderLayout.keySlotPlainBytes)
@@ -221,12 +226,20 @@ struct Header: Sendable {
             if isOpen && space < spaceCount {
                 let key = plain.withUnsafeBytes { SecretBytes(copying: $0.slice(0, Geometry.keyBytes)) }
                 found = (key, space)
+                newer = plain.withUnsafeBytes { Self.newerVersion(ofSlot: $0) }
             }
         }
+        if let newer { throw .newer(newer) }
         return found
     }
 
-    /// Seals a space's key into its key slot.
+    private static func newerVersion(ofSlot plain: UnsafeRawBufferPointer) -> NewerVersion? {
+        let version = Int(plain[HeaderLayout.keySlotVersionOffset]) + 1
+        let release = Release(decoding: plain.slice(HeaderLayout.keySlotReleaseOffset, Release.storedBytes))
+        return version > 1 ? NewerVersion(.keySlot, version: version, release: release) : nil
+    }
+
+    /// Seals a space's key into its key slot. Its credential slot becomes random.
     mutating func setKeySlot(_ space: Int, key: SecretBytes, stretched: SecretBytes) {
         let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
         let plain = SecretBytes(count: HeaderLayout.keySlotPlainBytes)
@@ -254,6 +267,7 @@ struct Header: Sendable {
         }
         let start = HeaderLayout.keySlotOffset(space)
         bytes.replaceSubrange(start..<start + slot.count, with: slot)
+        clearCredentialSlot(space)
         seal()
     }
 
@@ -262,7 +276,20 @@ struct Header: Sendable {
         bytes.withUnsafeMutableBytes {
             fillRandom($0.slice(HeaderLayout.keySlotOffset(space), HeaderLayout.keySlotBytes))
         }
+        clearCredentialSlot(space)
         seal()
+    }
+
+    /// Whatever changes a key slot changes its credential slot too, used or not: so two states of a header do not tell
+    /// whether a hardware key belongs to a space.
+    private mutating func clearCredentialSlot(_ space: Int) {
+        let spaces = spaceCount
+        bytes.withUnsafeMutableBytes {
+            fillRandom(
+                $0.slice(
+                    HeaderLayout.credentialSlotOffset(space, spaces: spaces),
+                    HeaderLayout.credentialSlotBytes(spaces: spaces)))
+        }
     }
 
     /// A key slot's associated data: the clear fields and the slot's number.

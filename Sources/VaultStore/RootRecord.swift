@@ -44,6 +44,9 @@ struct RootRecord: Sendable {
     var delta: Reference
     var pairs: [SegmentPair]
     var evasion = Evasion.none
+    var format = SpaceFormat()
+    /// What later releases keep in a root; empty if that is zeros. Kept as found.
+    var room: [UInt8] = []
 
     func encode(into bytes: UnsafeMutableRawBufferPointer) {
         bytes.zero()
@@ -59,6 +62,7 @@ struct RootRecord: Sendable {
         bytes.setNumber(evasion.splitPair, RootLayout.splitPairOffset)
         bytes.setNumber(UInt8(evasion.isAbove ? 1 : 0), RootLayout.isAboveOffset)
         bytes.setNumber(evasion.segment, RootLayout.startSegmentOffset)
+        format.encode(intoRoot: bytes)
         for (index, object) in objects.enumerated() {
             let part = bytes.slice(
                 RootLayout.objectsOffset + index * RootLayout.objectBytes, RootLayout.objectBytes)
@@ -68,15 +72,18 @@ struct RootRecord: Sendable {
                 into: part.slice(RootLayout.objectReferenceOffset, MapLayout.referenceBytes))
         }
         delta.encode(into: bytes.slice(RootLayout.deltaOffset, MapLayout.referenceBytes))
-        precondition(pairs.count <= RootLayout.pairsMax)
+        precondition(pairs.count <= (room.isEmpty ? RootLayout.pairsMax : RootLayout.pairsMaxWithRoom))
+        if !room.isEmpty { bytes.slice(RootLayout.roomOffset, RootLayout.roomBytes).copyBytes(from: room) }
         for (index, pair) in pairs.enumerated() {
             bytes.setNumber(pair.a, RootLayout.pairsOffset + index * RootLayout.pairBytes)
             bytes.setNumber(pair.b, RootLayout.pairsOffset + index * RootLayout.pairBytes + 4)
         }
     }
 
-    /// Nil if the bytes, though authentic, are no valid root of this format version.
+    /// Nil if the bytes, though authentic, are no valid root of a version that this program knows.
     init?(decoding bytes: UnsafeRawBufferPointer) {
+        format = SpaceFormat(ofRoot: bytes)
+        guard format.obstacle == nil else { return nil }
         let kind: UInt8 = bytes.number(RootLayout.kindOffset)
         let pairCount = Int(bytes.number(RootLayout.pairCountOffset, as: UInt32.self))
         guard kind == RootLayout.kindDurable || kind == RootLayout.kindSoft,
@@ -113,7 +120,17 @@ struct RootRecord: Sendable {
                 a: bytes.number(RootLayout.pairsOffset + index * RootLayout.pairBytes),
                 b: bytes.number(RootLayout.pairsOffset + index * RootLayout.pairBytes + 4))
         }
+        if pairCount <= RootLayout.pairsMaxWithRoom {
+            let room = bytes.slice(RootLayout.roomOffset, RootLayout.roomBytes)
+            if room.contains(where: { $0 != 0 }) { self.room = Array(room) }
+        }
         guard isPlausible else { return nil }
+    }
+
+    /// As `init(decoding:)`, but throws `newer` for a root that a later release made.
+    static func decode(_ bytes: UnsafeRawBufferPointer) throws(StoreError) -> RootRecord? {
+        if let obstacle = SpaceFormat(ofRoot: bytes).obstacle { throw .newer(obstacle) }
+        return RootRecord(decoding: bytes)
     }
 
     /// Whether its numbers are in the range that any version of this program writes. An author who knows the key can
@@ -134,7 +151,7 @@ struct RootRecord: Sendable {
     init(
         generation: UInt64, isDurable: Bool, epoch: UInt64, bootHash: [UInt8], base: UInt64, released: UInt64,
         peakSectors: UInt64, objects: [Object], delta: Reference, pairs: [SegmentPair],
-        evasion: Evasion = .none
+        evasion: Evasion = .none, format: SpaceFormat = SpaceFormat(), room: [UInt8] = []
     ) {
         self.generation = generation
         self.isDurable = isDurable
@@ -147,6 +164,8 @@ struct RootRecord: Sendable {
         self.delta = delta
         self.pairs = pairs
         self.evasion = evasion
+        self.format = format
+        self.room = room
     }
 }
 

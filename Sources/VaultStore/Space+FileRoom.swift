@@ -89,7 +89,7 @@ extension Space {
     /// Pairs of segments that the catalogue can still get: where none are free, content makes way. Under `lock`.
     private var pairsToAdd: Int {
         let byShare = sectors.segmentCount / 4 - pairs.count
-        let byFormat = min(RootLayout.pairsMax, RootLayout.slotsMax / slotsPerPair) - pairs.count
+        let byFormat = min(RootLayout.pairsMaxWithRoom, RootLayout.slotsMax / slotsPerPair) - pairs.count
         return max(0, min(byShare, byFormat))
     }
 

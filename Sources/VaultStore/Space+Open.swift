@@ -103,7 +103,8 @@ extension Space {
     /// durable one. Throws `damaged` if there is none.
     static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space
     {
-        let (found, error) = readRoots(files: files, codec: PageCodec(key: keys.page))
+        let (found, error, newer) = readRoots(files: files, codec: PageCodec(key: keys.page))
+        if let newer { throw .newer(newer) }
         let space = try open(found, files: files, keys: keys, options: options)
         space.hasLostNewestRoot = space.isNewestRootLost(of: found)
         space.rootError = error
@@ -196,13 +197,22 @@ extension Space {
         readRoots(files: files, codec: codec).found
     }
 
+    /// As `findRoots`. Throws `newer` if a later release made any of them.
+    static func knownRoots(files: SegmentFiles, codec: PageCodec) throws(StoreError) -> [FoundRoot] {
+        let (found, _, newer) = readRoots(files: files, codec: codec)
+        if let newer { throw .newer(newer) }
+        return found
+    }
+
     /// As `findRoots`.
     ///
-    /// - Returns: also the error of the disk because of which neither copy of a slot can be read; nil if there is none.
+    /// - Returns: also the error of the disk because of which neither copy of a slot can be read, and what is needed
+    ///   for a root that a later release made; nil if there is none.
     private static func readRoots(
         files: SegmentFiles, codec: PageCodec
-    ) -> (found: [FoundRoot], error: StoreError?) {
+    ) -> (found: [FoundRoot], error: StoreError?, newer: NewerVersion?) {
         var found: [FoundRoot] = []
+        var newer: NewerVersion?
         var unread: StoreError?
         for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
             var errors: [StoreError] = []
@@ -211,6 +221,7 @@ extension Space {
                     return try readRoot(files: files, codec: codec, slot: slot, copy: copy)
                 } catch {
                     errors.append(error)
+                    if case .newer(let version) = error { newer = version }
                     return nil
                 }
             }
@@ -223,7 +234,7 @@ extension Space {
                     slot: slot, root: newest, tornCopy: torn,
                     isHalfWritten: torn != nil && copies.allSatisfy { $0 != nil }))
         }
-        return (found, unread)
+        return (found, unread, newer)
     }
 
     static func rootSector(_ slot: Int, copy: Int, files: SegmentFiles) -> UInt64 {
@@ -242,7 +253,7 @@ extension Space {
                 let isOpen = codec.open(
                     UnsafeRawBufferPointer(sealed), as: identity, copy: UInt8(copy), expected: nil,
                     into: plain)
-                return isOpen ? RootRecord(decoding: UnsafeRawBufferPointer(plain)) : nil
+                return isOpen ? try RootRecord.decode(UnsafeRawBufferPointer(plain)) : nil
             }
         }
     }

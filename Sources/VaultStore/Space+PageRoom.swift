@@ -246,7 +246,7 @@ extension Space {
 
     /// Whether the format allows one more pair. Under `lock`.
     private var mayAddPair: Bool {
-        pairs.count < RootLayout.pairsMax && (pairs.count + 1) * slotsPerPair <= RootLayout.slotsMax
+        pairs.count < RootLayout.pairsMaxWithRoom && (pairs.count + 1) * slotsPerPair <= RootLayout.slotsMax
     }
 
     /// Segments without content and pages, the last first. Under `lock`.

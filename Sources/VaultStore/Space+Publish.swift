@@ -316,7 +316,7 @@ extension Space {
             bootHash: durable ? [UInt8](repeating: 0, count: RootLayout.bootHashBytes) : bootHash,
             base: durableGeneration, released: released, peakSectors: peakSectors,
             objects: maps.map { .init(pageCount: $0.pageCount, levels: $0.levels, reference: $0.root) },
-            delta: delta, pairs: pairs, evasion: evasion)
+            delta: delta, pairs: pairs, evasion: evasion, format: current.format, room: current.room)
     }
 
     private func write(

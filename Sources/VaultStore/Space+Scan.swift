@@ -135,7 +135,7 @@ extension Space {
     static func openBlank(
         files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions
     ) throws(StoreError) -> Space {
-        let found = findRoots(files: files, codec: PageCodec(key: keys.page))
+        let found = try knownRoots(files: files, codec: PageCodec(key: keys.page))
         let newest = found.max { $0.root.generation < $1.root.generation }?.root
         let durable = found.filter(\.root.isDurable).max { $0.root.generation < $1.root.generation }
         let generation = newest?.generation ?? 0
@@ -144,7 +144,8 @@ extension Space {
             bootHash: [UInt8](repeating: 0, count: RootLayout.bootHashBytes), base: generation,
             released: generation, peakSectors: newest?.peakSectors ?? 0,
             objects: MapObject.allCases.map { _ in .init() }, delta: .absent,
-            pairs: newest?.pairs ?? [SegmentPair(a: 0, b: 1)])
+            pairs: newest?.pairs ?? [SegmentPair(a: 0, b: 1)], format: newest?.format ?? SpaceFormat(),
+            room: newest?.room ?? [])
         let rings = RootRings(
             // Without durable roots the first root goes to the first slot.
             durable: durable?.slot ?? RootLayout.durableSlots.upperBound - 1,
@@ -227,8 +228,12 @@ extension UnlockedSpace {
         var (files, keys, options) = try parts(readOnly: readOnly)
         countSegments(through: try vault.highestNumber(layout), &options)
         try begin(options.claim)
+        let space: Space
         do throws(StoreError) {
-            return try Space.openBlank(files: files, keys: keys, options: options)
+            space = try Space.openBlank(files: files, keys: keys, options: options)
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
+        guard let stop = space.formatStop, !readOnly else { return space }
+        space.giveUpClaim()
+        throw .notWritable(stop)
     }
 }

@@ -56,10 +56,22 @@ extension UnlockedSpace {
 
     private func obstacle(_ space: Space, _ access: SpaceAccess) -> WriteStop? {
         if access == .reading { return nil }
+        if let stop = space.formatStop { return stop }
         if space.mustKeepNewerState && access != .repairing { return .olderState(space.newestStateFault) }
         if let found = space.obstacle(isRepair: access == .repairing) { return found }
         // A backup's log that could not be removed must not be applied to a newer state.
         return CopyLog.isIn(vault) ? .io(.accessDenied) : nil
+    }
+
+    /// Throws if a later release made the space, or is needed to change it. Called before anything of its files is
+    /// changed without opening it.
+    public func requireKnownFeatures() throws(VaultError) {
+        let (files, keys, _) = try parts(readOnly: true)
+        do throws(StoreError) {
+            for found in try Space.knownRoots(files: files, codec: PageCodec(key: keys.page)) {
+                if let newer = found.root.format.writingObstacle { throw .newer(newer) }
+            }
+        } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
     }
 
     /// Opens the space for reading, with exchanged segments resolved to their own names.
@@ -124,7 +136,7 @@ extension Space {
             case .segmentMissing(let number): return isRepair ? nil : .segmentMissing(number)
             case .segmentShort(let number): return isRepair ? nil : .segmentShort(number)
             case .io(let error): return .io(error)
-            case .noRoom, .damaged, .readOnly: return nil
+            case .noRoom, .damaged, .readOnly, .newer: return nil
             }
         }
     }

@@ -101,7 +101,7 @@ public enum Vault {
             }
         }
         let stretched = try header.stretched(password, by: stretcher)
-        guard let (key, space) = header.openKeySlots(stretched) else { throw .noSpaceOpens }
+        guard let (key, space) = try header.openKeySlots(stretched) else { throw .noSpaceOpens }
         if !readOnly { try completeSegments(vault, header.layout) }
         dropPageCache(vault, header.layout, ofKilled: true)
         return UnlockedSpace(
@@ -117,11 +117,11 @@ public enum Vault {
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         var (vault, header) = try openLocked(path, calls)
-        guard let (key, space) = header.openKeySlots(try header.stretched(old, by: stretcher)) else {
+        guard let (key, space) = try header.openKeySlots(header.stretched(old, by: stretcher)) else {
             throw .noSpaceOpens
         }
         let stretched = try header.stretched(new, by: stretcher)
-        guard header.openKeySlots(stretched) == nil else { throw .passwordTaken }
+        guard try header.openKeySlots(stretched) == nil else { throw .passwordTaken }
         header.setKeySlot(space, key: key, stretched: stretched)
         try change(header, of: vault)
     }
@@ -137,12 +137,12 @@ public enum Vault {
         // The only space is in use from creation on: none is free, and nothing is hidden.
         guard header.spaceCount > 1 else { throw .singleSpace }
         let stretched = try header.stretched(new, by: stretcher)
-        guard header.openKeySlots(stretched) == nil else { throw .passwordTaken }
+        guard try header.openKeySlots(stretched) == nil else { throw .passwordTaken }
         var free = Set(0..<header.spaceCount)
         for password in surviving {
             var isKnown = false
             for form in [password] + keyFiles.map({ $0.combined(with: password) }) {
-                guard let (_, space) = header.openKeySlots(try header.stretched(form, by: stretcher)) else {
+                guard let (_, space) = try header.openKeySlots(header.stretched(form, by: stretcher)) else {
                     continue
                 }
                 isKnown = true
@@ -173,7 +173,7 @@ public enum Vault {
         calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> UnlockedSpace {
         let (vault, header) = try openLocked(path, calls)
-        guard let (key, space) = header.openKeySlots(try header.stretched(password, by: stretcher)) else {
+        guard let (key, space) = try header.openKeySlots(header.stretched(password, by: stretcher)) else {
             throw .noSpaceOpens
         }
         return UnlockedSpace(
@@ -288,6 +288,7 @@ extension VaultError {
         case .damaged: self = .damaged(what)
         case .io(let errno): self = .system(errno, what)
         case .readOnly: self = .system(.readOnlyFileSystem, what)
+        case .newer(let version): self = .newer(version)
         case .segmentMissing(let number): self = .notWritable(.segmentMissing(number))
         case .segmentShort(let number): self = .notWritable(.segmentShort(number))
         }

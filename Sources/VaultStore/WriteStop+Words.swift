@@ -15,6 +15,8 @@ extension WriteStop {
         case .io(let error) where error.refusesWriting: "the vault's files may not be written (\(error))"
         case .io(let error): "the vault's disk takes no more writes (\(error))"
         case .givenUp: "the unwritten changes were discarded"
+        case .newer(let version): version.words
+        case .noRoomToUpdate: "the space is full, and its catalogue is of an older release"
         }
     }
 
@@ -34,7 +36,8 @@ extension WriteStop {
         case .io(.readOnlyFileSystem): "make the disk writable"
         case .io(let error) where error.refusesWriting: "check the owner and mode of the vault's files"
         case .io: "check the disk"
-        case .givenUp: nil
+        case .noRoomToUpdate: (isMounted ? "unmount it, then run" : "run") + " obscura grow \(vault) SIZE"
+        case .givenUp, .newer: nil
         }
     }
 

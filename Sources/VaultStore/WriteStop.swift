@@ -1,5 +1,6 @@
 public import LinuxIO
 import Synchronization
+public import VaultFormat
 
 /// Why an open space takes no more writes until it is opened again.
 public enum WriteStop: Sendable, Hashable {
@@ -18,12 +19,16 @@ public enum WriteStop: Sendable, Hashable {
     case io(Errno)
     /// The user gave up the unwritten changes.
     case givenUp
+    /// The space has features without which it must not be changed, or a later release has changed it meanwhile.
+    case newer(NewerVersion)
+    /// The space has no room for bringing an older catalogue up to date.
+    case noRoomToUpdate
 
     /// Whether the cause may pass, so that writing may be retried.
     var mayPass: Bool {
         switch self {
         case .segmentMissing, .segmentShort, .io: true
-        case .claimLost, .segmentsExchanged, .olderState, .givenUp: false
+        case .claimLost, .segmentsExchanged, .olderState, .givenUp, .newer, .noRoomToUpdate: false
         }
     }
 }
@@ -31,6 +36,9 @@ public enum WriteStop: Sendable, Hashable {
 extension Space {
     /// Why writing has stopped; nil while it goes on.
     public var writeStop: WriteStop? { stop.withLock { $0 } }
+
+    /// Features of the space because of which this program must not change it; nil if there are none.
+    var formatStop: WriteStop? { current.format.writingObstacle.map { .newer($0) } }
 
     /// Stops writing: from now on all writes throw `StoreError.readOnly`. The first reason stays, except that `givenUp`
     /// replaces it.
@@ -49,6 +57,7 @@ extension Space {
             // The claim's own file: bytes written to it could not be found again.
             case .segmentMissing(let number): stopWriting(.segmentMissing(number))
             case .segmentShort(let number): stopWriting(.segmentShort(number))
+            case .newer(let version): stopWriting(.newer(version))
             default: throw error
             }
             throw .readOnly

@@ -1,5 +1,6 @@
 import FuseBridge
 import LinuxIO
+import VaultFormat
 import VaultStore
 
 /// The exit statuses of obscura(1).
@@ -49,10 +50,8 @@ func failure(_ error: VaultError, vault: String) -> Failure {
             Vault.lacksHeader(vault)
                 ? "obscura.vault is missing there: restore a copy with obscura header restore"
                 : "not a vault: check the path, or make one with obscura create")
-    case .unsupportedVersion(let version):
-        Failure(
-            .noVault, vault,
-            "vault format version \(version) is not known to obscura \(programVersion): use a newer obscura")
+    case .newer(let version):
+        Failure(.noVault, vault, "\(version.words); this is \(programVersion)")
     case .headerDamaged:
         Failure(
             .damaged, vault,
@@ -116,6 +115,8 @@ func failure(_ stop: WriteStop, vault: String) -> Failure {
     let status: ExitStatus
     switch stop {
     case .segmentMissing, .segmentShort, .segmentsExchanged, .olderState: status = .damaged
+    case .newer: status = .noVault
+    case .noRoomToUpdate: status = .noRoom
     case .claimLost: status = .inUse
     case .io, .givenUp: status = .failed
     }

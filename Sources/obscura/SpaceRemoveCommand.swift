@@ -33,7 +33,8 @@ struct SpaceContents: Equatable {
         (self.photos, self.trashed, self.bytes) = (photos, trashed, bytes)
     }
 
-    /// Counts, and writes nothing. Nil if the space cannot be read: a damaged space can be destroyed as well.
+    /// Counts, and writes nothing. Nil if the space cannot be read: one that is damaged, or that a later release made,
+    /// can be destroyed as well.
     init?(_ space: UnlockedSpace) {
         var options = LibraryOptions.forThisUser
         options.readOnly = true
@@ -50,7 +51,7 @@ struct SpaceContents: Equatable {
 /// The sentences before the question whether to destroy a space.
 func removalText(_ contents: SpaceContents?) -> String {
     guard let contents else {
-        return "This space is damaged: its photos cannot be counted. Removing it destroys it for good."
+        return "The photos of this space cannot be read and counted here. Removing it destroys it for good."
     }
     let trashed = contents.trashed > 0 ? " (and \(contents.trashed) in the trash)" : ""
     let photos = counted(contents.photos, "photo") + trashed

@@ -2,6 +2,7 @@ import FuseBridge
 import Glibc
 import LinuxIO
 import Testing
+import VaultFormat
 import VaultStore
 
 @testable import obscura
@@ -10,7 +11,16 @@ import VaultStore
     /// Every vault error with the documented status and its advice.
     private static let table: [(VaultError, Int32, String)] = [
         (.notAVault("/v"), 3, "make one with obscura create"),
-        (.unsupportedVersion(9), 3, "format version 9"),
+        (
+            .newer(NewerVersion(.header, version: 9, release: Release(major: 1, minor: 3))), 3,
+            "made by Obscura 1.3 (vault format version 9): needs that or later; this is "
+        ),
+        (.newer(NewerVersion(.catalogue, version: 9, release: .unknown)), 3, "catalogue version 9"),
+        (
+            .notWritable(.newer(NewerVersion(.writingFeatures, version: 1, release: .unknown))), 3,
+            "features 0x1"
+        ),
+        (.notWritable(.noRoomToUpdate), 7, "obscura grow /v SIZE"),
         (.headerDamaged, 6, "obscura header restore"),
         (.noSpaceOpens, 4, "no space opens with this password"),
         (.inUse, 5, "unmount it first"),

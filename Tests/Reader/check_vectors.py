@@ -172,8 +172,10 @@ def judge(check, vector: dict) -> tuple[str, dict]:
         return "valid", check(vector)
     except Damaged:
         return "damaged", {}
+    except vault_format.UnknownFeatures as error:
+        return "features", {"release": error.release}
     except vault_format.UnknownVersion as error:
-        return f"version {error.version}", {}
+        return f"version {error.version}", {"release": error.release}
 
 
 def main() -> int:

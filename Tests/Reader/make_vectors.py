@@ -108,9 +108,10 @@ def stretch() -> None:
 
 
 def header_bytes(
-    version=1, spaces=2, segment=16 << 20, memory=256 << 20, passes=3, magic=b"OBSCURA\n", checksum=None
+    version=1, spaces=2, segment=16 << 20, memory=256 << 20, passes=3, magic=b"OBSCURA\n", checksum=None,
+    needs=bytes(4)
 ) -> bytes:
-    head = magic + u16(version) + bytes([spaces]) + bytes(5) + u64(segment) + u64(memory) + u32(passes) + bytes(4)
+    head = magic + u16(version) + bytes([spaces]) + bytes(1) + needs + u64(segment) + u64(memory) + u32(passes) + bytes(4)
     head += bytes(range(16)) + bytes(8)
     body = (head + b"\xa5" * 128 + b"\x5a" * 128).ljust(4064, b"\x33")
     return body + (blake2b(body) if checksum is None else checksum)
@@ -139,16 +140,18 @@ def header() -> None:
     file.add(
         "version 2 with numbers that version 1 has not", "version 2", header_bytes(version=2, spaces=200, passes=0))
     file.change("version 2, damaged", "damaged", "version 2", (3000, b"\x34"))
+    file.add(
+        "version 2 of release 1.3", "version 2", header_bytes(version=2, needs=u16(1) + u16(3)), {"release": "1.3"})
     file.change("a bit of a slot", "damaged", "usual", (64, b"\xa4"))
     file.change("a bit of what means nothing", "damaged", "usual", (4063, b"\x32"))
     file.change("too short", "damaged", "usual", 4095)
     file.write()
 
 
-def slot_bytes(name: str, stretched: bytes, clear: bytes, index: int) -> bytes:
+def slot_bytes(name: str, stretched: bytes, clear: bytes, index: int, rest=bytes(23)) -> bytes:
     once = nonce(name)
     commitment = blake2b(bytes([index]) + once, derive(stretched, "obscura 1 commitment"))
-    plain = SPACE_KEY + bytes([index]) + bytes(23)
+    plain = SPACE_KEY + bytes([index]) + rest
     return once + commitment + seal(derive(stretched, "obscura 1 slot"), once, clear + bytes([index]), plain)
 
 
@@ -164,6 +167,8 @@ def slot() -> None:
     file.change("another slot's number", "damaged", "usual", index=0)
     file.change("another password", "damaged", "usual", stretched=bytes(range(201, 233)))
     file.change("another header", "damaged", "usual", clear=header_bytes(passes=4)[:64])
+    later = slot_bytes("slot", stretched, clear, 1, bytes([1, 0, 0]) + u16(1) + u16(3) + bytes(16))
+    file.add("version 2 of release 1.3", "version 2", later, {"release": "1.3"}, **inputs)
     file.write()
 
 
@@ -275,14 +280,15 @@ def node() -> None:
 def root_bytes(
     generation=900, kind=1, epoch=0x8000_0000_0000_0001, boot=bytes(32), base=880, released=870, delta=None,
     objects=((5, 1, 20), (300, 2, 21), (1, 1, 22), (1, 1, 23)), pairs=((0, 1), (7, 9)), count=None, evasion=bytes(4),
-    most=12_345
+    most=12_345, version=0, needs=bytes(4), features=(0, 0, 0), room=bytes(256)
 ) -> bytes:
-    data = u64(generation) + bytes([kind]) + evasion + bytes(3) + u64(epoch) + boot + u64(base) + u64(released)
-    data += u32(len(pairs) if count is None else count) + bytes(4)
-    for pages, levels, slot in objects:
-        data += u32(pages) + u32(levels) + (ABSENT if slot is None else reference(slot)) + bytes(4)
+    data = u64(generation) + bytes([kind]) + evasion + bytes(1) + u16(version) + u64(epoch) + boot + u64(base) + u64(released)
+    data += u32(len(pairs) if count is None else count) + needs
+    for (pages, levels, slot), feature in zip(objects, features + (0,)):
+        data += u32(pages) + u32(levels) + (ABSENT if slot is None else reference(slot)) + u32(feature)
     data += (ABSENT if delta is None else reference(delta)) + bytes(4) + u64(most)
-    return (data + b"".join(u32(a) + u32(b) for a, b in pairs)).ljust(4056, b"\0")
+    data = (data + b"".join(u32(a) + u32(b) for a, b in pairs)).ljust(4056, b"\0")
+    return data if room == bytes(256) else data[:3800] + room
 
 
 def root() -> None:
@@ -306,6 +312,20 @@ def root() -> None:
     file.add("the highest numbers", "valid", root_bytes(
         generation=1 << 62, base=1 << 62, released=1 << 62, pairs=((0, 1), (2, (1 << 22) - 1)),
         objects=((112**4, 4, 20), (1, 1, 21), (1, 1, 22), (4195, 2, 23))), {"generation": 1 << 62})
+    most = tuple((2 * pair, 2 * pair + 1) for pair in range(435))
+    file.add(
+        "435 pairs, and room for extensions", "valid", root_bytes(pairs=most, room=b"\x77" * 256),
+        {"generation": 900, "features": "0 0 0"})
+    file.add(
+        "features that a reader need not know", "valid",
+        root_bytes(features=(0, 1 << 31, 0xFFFF_FFFF), needs=u16(1) + u16(3)), {"features": f"0 {1 << 31} {0xFFFF_FFFF}"})
+    file.add(
+        "features that a reader must know", "features", root_bytes(features=(2, 0, 0), needs=u16(1) + u16(3)),
+        {"release": "1.3"})
+    file.add("version 2", "version 2", root_bytes(version=1, needs=u16(1) + u16(3)), {"release": "1.3"})
+    file.add(
+        "version 65536, with fields that version 1 has not", "version 65536",
+        root_bytes(version=65_535, kind=9, count=1 << 31))
     first, rest = ((5, 1, 20),), ((1, 1, 21), (1, 1, 22), (1, 1, 23))
     for name, values in (
             ("kind 0", {"kind": 0}), ("kind 3", {"kind": 3}), ("no pair", {"pairs": (), "count": 0}),
@@ -514,8 +534,12 @@ def record() -> None:
     file.change("too few bits", "damaged", "retired contents", (40, u32(255)))
     file.change("too short", "damaged", "a file", len(record_bytes()) - 1)
     file.change("no bytes", "damaged", "a file", 0)
+    file.change(
+        "version 2 of release 1.3", "version 2", "a file", (0, bytes([2, 9, 0, 0]) + u16(1) + u16(3)),
+        expect={"release": "1.3"})
+    file.change("version 2, too short", "damaged", "a file", (0, bytes([2])), 7)
     for name, values in (
-            ("version 2", {"record_version": 2}), ("kind 3", {"kind": 3}), ("no type", {"mode": 0o644}),
+            ("version 0", {"record_version": 0}), ("kind 3", {"kind": 3}), ("no type", {"mode": 0o644}),
             ("a mode too high", {"mode": 0o300644}), ("a size above 2^63 - 1", {"size": 1 << 63}),
             ("a number of 2^62", {"ino": 1 << 62}), ("a day too high", {"day": 100_000_000}),
             ("too many nanoseconds", {"mtime_ns": 1_000_000_000}),

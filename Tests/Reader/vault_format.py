@@ -34,11 +34,16 @@ class Damaged(Exception):
 
 
 class UnknownVersion(Exception):
-    """A header that is whole, and of another version of the format."""
+    """A structure that is whole, and needs a later reader: it is not damaged."""
 
-    def __init__(self, version: int):
-        super().__init__(f"the vault is of format version {version}, which is not known here")
-        self.version = version
+    def __init__(self, what: str, version: int, release: tuple[int, int]):
+        self.version, self.release = version, "%d.%d" % release
+        maker = f"Obscura {self.release}" if any(release) else "a newer Obscura"
+        super().__init__(f"made by {maker} ({what} {version}), which is not known here")
+
+
+class UnknownFeatures(UnknownVersion):
+    """A space with features without which it cannot be read."""
 
 
 # Primitives
@@ -69,6 +74,11 @@ def unseal(key: bytes, nonce: bytes, sealed: bytes, associated: bytes) -> bytes 
         return None
 
 
+def release(data: bytes, offset: int) -> tuple[int, int]:
+    """The release that a structure of a later version needs; zeros where none is stored."""
+    return number(data, offset, 2), number(data, offset + 2, 2)
+
+
 # The header
 
 
@@ -87,7 +97,7 @@ def decode_header(copy: bytes) -> Header:
     if len(copy) != 4096 or copy[:8] != b"OBSCURA\n" or blake2b(copy[:4064]) != copy[4064:]:
         raise Damaged("the header is damaged, or this is no vault")
     if number(copy, 8, 2) != VERSION:
-        raise UnknownVersion(number(copy, 8, 2))
+        raise UnknownVersion("vault format version", number(copy, 8, 2), release(copy, 12))
     header = Header(
         clear=copy[:64], spaces=copy[10], segment_bytes=number(copy, 16, 8), memory=number(copy, 24, 8),
         passes=number(copy, 32, 4), salt=copy[40:56],
@@ -105,7 +115,11 @@ def open_slot(slot: bytes, index: int, stretched: bytes, clear: bytes) -> bytes 
     plain = unseal(derive(stretched, "obscura 1 slot"), nonce, slot[56:], clear + bytes([index]))
     if commitment != blake2b(bytes([index]) + nonce, derive(stretched, "obscura 1 commitment")):
         return None
-    return plain[:32] if plain is not None and plain[32] == index else None
+    if plain is None or plain[32] != index:
+        return None
+    if plain[33] != 0:
+        raise UnknownVersion("key slot version", plain[33] + 1, release(plain, 36))
+    return plain[:32]
 
 
 # Extents
@@ -213,9 +227,16 @@ class Root:
     objects: list[MapRoot]
     delta: Reference | None
     pairs: list[tuple[int, int]]
+    features: str  # that a reader must know, that a writer must know, and others
 
 
 def decode_root(plain: bytes) -> Root:
+    # These mean the same in every version; nothing else does.
+    if number(plain, 14, 2) != 0:
+        raise UnknownVersion("space format version", number(plain, 14, 2) + 1, release(plain, 76))
+    features = [number(plain, at, 4) for at in (124, 172, 220)]
+    if features[0] != 0:
+        raise UnknownFeatures("features", features[0], release(plain, 76))
     count = number(plain, 72, 4)
     if plain[8] not in (1, 2) or not 1 <= count <= (PAGE_PLAIN_BYTES - 320) // 8:
         raise Damaged("a root is impossible")
@@ -226,7 +247,8 @@ def decode_root(plain: bytes) -> Root:
             MapRoot(number(plain, at, 4), number(plain, at + 4, 4), decode_reference(plain, at + 8))
             for at in range(80, 272, 48)],
         delta=decode_reference(plain, 272),
-        pairs=[(number(plain, at, 4), number(plain, at + 4, 4)) for at in range(320, 320 + 8 * count, 8)])
+        pairs=[(number(plain, at, 4), number(plain, at + 4, 4)) for at in range(320, 320 + 8 * count, 8)],
+        features=" ".join(map(str, features)))
     segments = [segment for pair in root.pairs for segment in pair]
     if not (root.generation <= NUMBER_MAX and root.base <= root.generation and root.released <= root.generation
             and number(plain, 312, 8) <= 1 << 45

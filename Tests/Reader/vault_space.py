@@ -17,6 +17,9 @@ from vault_format import (
     open_page, open_slot, sectors_of)
 
 
+CATALOGUE_VERSION = 3  # the newest that is known here; what is read here is the same in all up to it
+
+
 class WrongPassword(Exception):
     """No space opens."""
 
@@ -276,6 +279,10 @@ class State:
         database.deserialize(bytes(image))
         database.execute("PRAGMA trusted_schema=OFF")
         database.execute("PRAGMA cell_size_check=ON")
-        if database.execute("PRAGMA user_version").fetchone()[0] not in (1, 2):
-            raise Damaged("the catalogue is of a version that is not known here, or empty")
+        version, needed = (
+            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id"))
+        if version > CATALOGUE_VERSION:
+            raise UnknownVersion("catalogue version", version, (needed >> 16 & 0xFFFF, needed & 0xFFFF))
+        if version < 1:
+            raise Damaged("the catalogue is empty, or of no version")
         return database

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from vault_format import (
     CHUNK_BYTES, CLAIM_ROLE, CLAIM_SLOT, CONTENT, DURABLE_SLOTS, IDENTITY, LOST_BYTES_MAX, LOST_SECTOR, NODE_ROLE,
-    NUMBER_MAX, SECTOR_BITMAP, SLOT_BITMAP, THUMBNAIL, Damaged, Descriptor, Kind, Root, blake2b, is_name, number,
-    open_page, unsigned)
+    NUMBER_MAX, SECTOR_BITMAP, SLOT_BITMAP, THUMBNAIL, Damaged, Descriptor, Kind, Root, UnknownVersion, blake2b,
+    is_name, number, open_page, release, unsigned)
 from vault_space import State
 
 
@@ -110,6 +110,8 @@ def decode_record(data: bytes) -> Record | RetiredBlock:
     fields = Fields(data)
     version, kind, _ = fields.number(1), fields.number(1), fields.bytes(6)
     history = (fields.number(8), fields.number(8), fields.number(8))
+    if version > 1:
+        raise UnknownVersion("identity record version", version, release(data, 4))
     if version != 1 or kind not in (1, 2):
         raise Damaged("a record is of an unknown version or kind")
     if kind == 2:

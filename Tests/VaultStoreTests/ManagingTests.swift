@@ -68,7 +68,9 @@ import VaultFormat
     /// Offsets in a copy of the header that a change of this slot's may touch.
     private func mayChange(_ slot: Int) -> Set<Int> {
         let start = HeaderLayout.keySlotOffset(slot)
+        let credential = HeaderLayout.credentialSlotOffset(slot, spaces: 3)
         return Set(start..<start + HeaderLayout.keySlotBytes).union(HeaderLayout.checksumOffset..<4096)
+            .union(credential..<credential + HeaderLayout.credentialSlotBytes(spaces: 3))
     }
 
     private func changedOffsets(_ old: [UInt8], _ new: [UInt8]) -> (
@@ -258,7 +260,7 @@ import VaultFormat
             let header = try Header.read(image: try headerBytes(path))
             var tried: [Int] = []
             let stretched = try header.stretched(secret(password), by: QuickStretcher())
-            _ = header.openKeySlots(stretched) { tried.append($0) }
+            _ = try header.openKeySlots(stretched) { tried.append($0) }
             return tried
         }
         for password in ["one", "two"] {

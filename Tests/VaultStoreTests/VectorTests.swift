@@ -69,7 +69,9 @@ import VaultFormat
                 ])
         } catch {
             switch error {
-            case .unsupportedVersion(let version): #expect(vector.verdict == "version \(version)")
+            case .newer(let newer):
+                #expect(vector.verdict == "version \(newer.version)")
+                #expect(vector.expected("release") == nil || vector.expected("release") == newer.release.text)
             default: compare(vector, nil)
             }
         }
@@ -85,7 +87,16 @@ import VaultFormat
             let checked = UnsafeRawBufferPointer(copy).slice(0, HeaderLayout.checksumOffset)
             hash([checked], into: copy.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes))
         }
-        let found = try Header.read(image: copy).openKeySlots(secret(vector.input("stretched")))
+        let (stretched, found): (SecretBytes, (key: SecretBytes, space: Int)?)
+        stretched = try secret(vector.input("stretched"))
+        do throws(VaultError) {
+            found = try Header.read(image: copy).openKeySlots(stretched)
+        } catch {
+            guard case .newer(let newer) = error else { throw error }
+            #expect(vector.verdict == "version \(newer.version)")
+            #expect(vector.expected("release") == newer.release.text)
+            return
+        }
         compare(vector, found.map { ["key": Vector.text(bytes($0.key))] })
         if let found { #expect(found.space == index) }
     }
@@ -178,8 +189,13 @@ import VaultFormat
     }
 
     @Test(arguments: Vector.all("root")) func `roots are judged`(vector: Vector) {
+        let format = vector.bytes.withUnsafeBytes { SpaceFormat(ofRoot: $0) }
         guard let root = vector.bytes.withUnsafeBytes({ RootRecord(decoding: $0) }) else {
-            return compare(vector, nil)
+            guard let newer = format.obstacle else { return compare(vector, nil) }
+            #expect(
+                vector.verdict == (newer.structure == .space ? "version \(newer.version)" : "features"))
+            #expect(vector.expected("release") == nil || vector.expected("release") == newer.release.text)
+            return
         }
         var found = [
             "generation": "\(root.generation)", "durable": root.isDurable ? "1" : "0",
@@ -187,6 +203,7 @@ import VaultFormat
             "base": "\(root.base)", "released": "\(root.released)", "delta": shown(root.delta),
             "pairs": root.pairs.map { "\($0.a) \($0.b)" }.joined(separator: " "),
         ]
+        found["features"] = "\(format.incompatible) \(format.writing) \(format.compatible)"
         for (number, object) in root.objects.enumerated() {
             found["object \(number)"] = "\(object.pageCount) \(object.levels) \(shown(object.reference))"
         }

@@ -14,6 +14,8 @@ public struct SpaceCheck {
     /// Limit of the violations that are reported for one constraint.
     static let violationsMax = 64
 
+    /// Throws `newer` if a later release made the space or its catalogue.
+    ///
     /// - Parameters:
     ///   - readsContent: also read all files; otherwise damage of their bytes is not found.
     ///   - proceed: called on this thread with the bytes read so far and in total; false ends the check early.
@@ -31,14 +33,15 @@ public struct SpaceCheck {
             report.plan.mustSalvage = true
             return report
         }
-        let report = run(space, readsContent: readsContent, proceed)
+        let report = try run(space, readsContent: readsContent, proceed)
         // Exchanged segments look like much damage, which is gone once each is read under its own name.
         guard !report.isInterrupted, !report.findings.isEmpty || space.exchange != nil,
             let exchange = try findExchange(unlocked, space)
         else { return report }
         var again = report
         if exchange != space.exchange {
-            again = run(try unlocked.openSpace(through: exchange), readsContent: readsContent, proceed)
+            again = try run(
+                unlocked.openSpace(through: exchange), readsContent: readsContent, proceed)
         }
         again.note(exchange)
         return again
@@ -46,12 +49,14 @@ public struct SpaceCheck {
 
     private static func run(
         _ space: Space, readsContent: Bool, _ proceed: (_ done: UInt64, _ total: UInt64) -> Bool
-    ) -> SpaceReport {
-        withoutActuallyEscaping(proceed) { proceed in
+    ) throws(VaultError) -> SpaceReport {
+        let report = withoutActuallyEscaping(proceed) { proceed in
             var check = SpaceCheck(space, proceed)
             check.run(readsContent: readsContent)
             return check.report
         }
+        if let newer = report.newer { throw .newer(newer) }
+        return report
     }
 
     private init(_ space: Space, _ proceed: @escaping (UInt64, UInt64) -> Bool) {
@@ -73,6 +78,7 @@ public struct SpaceCheck {
             }
             try checkContent(catalogue, readsContent: readsContent)
         } catch {
+            if case .newer(let version) = error { report.newer = version }
             report.add("the catalogue", words(error), kind: .catalogue, isHarmless: false)
             report.plan.mustSalvage = true
         }
@@ -81,7 +87,7 @@ public struct SpaceCheck {
     private func words(_ error: CatalogueError) -> String {
         switch error {
         case .damaged: "it cannot be read completely"
-        case .unsupportedVersion(let version): "unknown version \(version)"
+        case .newer(let version): version.words
         case .noRoom, .failed: "it cannot be queried (\(error))"
         }
     }

@@ -22,6 +22,7 @@ public struct SpaceRepair {
         if plan.mustSalvage && salvage == nil && plan.exchange == nil {
             throw .damaged("the catalogue cannot be read completely, and no salvage was run")
         }
+        try unlocked.requireKnownFeatures()
         if let exchange = plan.exchange {
             try unlocked.undo(exchange)
             return unlocked.blurTraces()

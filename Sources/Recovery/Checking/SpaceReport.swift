@@ -1,4 +1,5 @@
 package import VaultCatalogue
+import VaultFormat
 public import VaultStore
 
 /// The findings of a check of a space, and the plan of its repair.
@@ -10,6 +11,8 @@ public struct SpaceReport: Sendable {
     public internal(set) var bytes: UInt64 = 0
     /// The check ended early and may have missed damage.
     public internal(set) var isInterrupted = false
+    /// The catalogue was made by a later release: nothing of it was checked, nor may be repaired.
+    var newer: NewerVersion?
     public internal(set) var plan = RepairPlan()
     /// Sectors of extents and pages that do not open, for a backup.
     public internal(set) var damagedSectors: [Range<UInt64>] = []

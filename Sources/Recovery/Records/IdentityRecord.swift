@@ -62,7 +62,9 @@ package enum Recorded: Equatable {
     /// A bitmap of retired numbers in one block; see `RetiredIDs`.
     case retired(block: UInt64, bits: [UInt8])
 
+    /// A new version of records goes with a new version of the catalogue's tables.
     private static let version: UInt8 = 1
+    private static let releaseOffset = 4
     private static let kindInode: UInt8 = 1
     private static let kindRetired: UInt8 = 2
 
@@ -85,6 +87,13 @@ package enum Recorded: Equatable {
             writer.text(bits)
         }
         return writer.bytes
+    }
+
+    /// What is needed for a record that a later release wrote; nil for others.
+    package static func newerVersion(_ bytes: UnsafeRawBufferPointer) -> NewerVersion? {
+        guard bytes.count >= releaseOffset + Release.storedBytes, bytes[0] > version else { return nil }
+        let release = Release(decoding: bytes.slice(releaseOffset, Release.storedBytes))
+        return NewerVersion(.record, version: Int(bytes[0]), release: release)
     }
 
     /// Returns nil for bytes in no format that this version knows.

@@ -86,8 +86,10 @@ public final class Salvage {
         progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> Salvage {
         let space = try unlocked.openBlankSpace(readOnly: readOnly)
-        let salvage = Salvage(
-            unlocked, space, options, classify, try ScanResult.scan(space, progress: progress))
+        let scan = try ScanResult.scan(space, progress: progress)
+        // A rebuilding without those records would lose what only they tell.
+        if let newer = scan.newer { throw .newer(newer) }
+        let salvage = Salvage(unlocked, space, options, classify, scan)
         salvage.plan()
         return salvage
     }

@@ -30,6 +30,8 @@ package struct ScanResult: Sendable {
     /// The highest generation and the highest content number that were found.
     package var newestGeneration: UInt64 = 0
     package var highestContent: UInt64 = 0
+    /// What is needed for a record that a later release wrote.
+    package var newer: NewerVersion?
 
     package mutating func add(_ found: FoundExtent, _ plain: UnsafeRawBufferPointer?) {
         let descriptor = found.descriptor
@@ -48,6 +50,7 @@ package struct ScanResult: Sendable {
         case .content: Self.append(FoundRun(content: descriptor.content, run: run), to: &contents)
         case .thumbnail: Self.append(FoundRun(content: descriptor.content, run: run), to: &thumbnails)
         case .identity:
+            newer = newer ?? Recorded.newerVersion(plain)
             guard let (history, _) = Recorded.decode(plain) else { return }
             records.append(FoundRecord(id: descriptor.content, run: run, history: history))
             return
@@ -70,6 +73,7 @@ package struct ScanResult: Sendable {
         damagedEnds.merge(other.damagedEnds) { max($0, $1) }
         newestGeneration = max(newestGeneration, other.newestGeneration)
         highestContent = max(highestContent, other.highestContent)
+        newer = newer ?? other.newer
     }
 
     /// Scans all segments, on all cores. Calls `progress`, on the calling thread, with the number of finished segments.

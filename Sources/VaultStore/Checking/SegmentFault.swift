@@ -15,7 +15,7 @@ public enum SegmentFault: Sendable, Hashable {
         switch error {
         case .segmentMissing(let number): self = .missing(number)
         case .segmentShort(let number): self = .short(number)
-        case .noRoom, .damaged, .io, .readOnly: return nil
+        case .noRoom, .damaged, .io, .readOnly, .newer: return nil
         }
     }
 

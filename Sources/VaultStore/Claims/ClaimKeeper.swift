@@ -108,6 +108,8 @@ final class ClaimKeeper: @unchecked Sendable {
     /// Claims the space regardless of its owner, and waits until that mount has noticed or may no longer write. Returns
     /// false if a third mount has claimed it meanwhile.
     private func takeOver() throws(StoreError) -> Bool {
+        // Nothing is written to the space of a later release.
+        _ = try slot.newestRoot()
         for _ in 0..<Self.takeOverAttempts {
             mayStand = true
             _ = try slot.write(own)

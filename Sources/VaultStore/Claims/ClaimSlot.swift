@@ -101,20 +101,25 @@ final class ClaimSlot: Sendable {
         }
     }
 
-    /// The newest of all roots; nil if there is none.
+    /// The newest of all roots; nil if there is none. Throws `newer` if a later release made any of them.
     func newestRoot() throws(StoreError) -> RootMark? {
         var roots: [RootRecord] = []
+        var newer: NewerVersion?
         for copy in 0..<2 {
             let slots = RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound
             let found = try withPages(copy: copy, at: 0, count: slots.upperBound) { pages in
                 slots.compactMap { slot in
                     let identity = PageIdentity(role: .root, index: UInt32(slot))
                     let page = pages.slice(slot * Geometry.pageBytes, Geometry.pageBytes)
-                    return open(page, as: identity, copy: copy) { RootRecord(decoding: $0) } ?? nil
+                    return open(page, as: identity, copy: copy) { plain in
+                        newer = SpaceFormat(ofRoot: plain).obstacle ?? newer
+                        return RootRecord(decoding: plain)
+                    } ?? nil
                 }
             }
             roots += found
         }
+        if let newer { throw .newer(newer) }
         return .newest(roots)
     }
 

@@ -15,8 +15,13 @@ extension CopyLog {
     }
 
     static func find(in vault: VaultDirectory) throws(VaultError) -> CopyLog? {
-        do throws(Errno) { return try find(in: vault.directory, vault.calls) } catch {
+        let found: Result<CopyLog?, NewerVersion>
+        do throws(Errno) { found = try find(in: vault.directory, vault.calls) } catch {
             throw .system(error, "cannot open \(name)")
+        }
+        switch found {
+        case .success(let log): return log
+        case .failure(let version): throw .newer(version)
         }
     }
 

@@ -10,13 +10,15 @@ import VaultFormat
 /// header last. An incomplete log in a copy without a header means that the first backup was interrupted.
 ///
 /// The file is a head of 128 bytes (magic, version, the vault's clear fields, hash), then records: kind (1), zeros (3),
-/// space (4), segment (8), offset (8), bytes (8), hash of these 32 bytes and of the following ones (32), the bytes.
+/// space (4), segment (8), offset (8), bytes (8), hash of these 32 bytes and of the following ones (32), the bytes. A
+/// later version has in bytes 12 to 15 of its head the release that is needed.
 final class CopyLog {
     static let name = "obscura.backup"
 
     private static let magic: [UInt8] = Array("OBSCURA+".utf8)
     private static let version: UInt16 = 1
     private static let headBytes = 128
+    private static let releaseOffset = 12
     private static let clearOffset = 16
     private static let headHashOffset = 96
     private static let hashBytes = 32
@@ -115,13 +117,15 @@ final class CopyLog {
         case header
     }
 
-    /// Opens the log of a vault; nil if there is none, or none of this version.
-    static func find(in directory: Int32, _ calls: any FileSystemCalls) throws(Errno) -> CopyLog? {
+    /// Opens the log of a vault; nil if there is none. Fails if it is of a later version.
+    static func find(
+        in directory: Int32, _ calls: any FileSystemCalls
+    ) throws(Errno) -> Result<CopyLog?, NewerVersion> {
         let file: Int32
         do throws(Errno) {
             file = try calls.openRegular(directory, name, flags: O_RDONLY, mode: 0)
         } catch {
-            if error == .noEntry { return nil }
+            if error == .noEntry { return .success(nil) }
             throw error
         }
         var head = [UInt8](repeating: 0, count: headBytes)
@@ -133,13 +137,21 @@ final class CopyLog {
         var sum = [UInt8](repeating: 0, count: hashBytes)
         sum.withUnsafeMutableBytes { sum in head.withUnsafeBytes { hashHead($0, into: sum) } }
         guard count == headBytes, head.starts(with: magic),
-            head.withUnsafeBytes({ $0.number(magic.count, as: UInt16.self) }) == version,
             sum[...] == head[headHashOffset..<headHashOffset + hashBytes]
         else {
             calls.close(file)
-            return nil
+            return .success(nil)
         }
-        return CopyLog(file, Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes]), calls)
+        let found = head.withUnsafeBytes { $0.number(magic.count, as: UInt16.self) }
+        if found > version {
+            calls.close(file)
+            let release = head.withUnsafeBytes {
+                Release(decoding: $0.slice(releaseOffset, Release.storedBytes))
+            }
+            return .failure(NewerVersion(.backupLog, version: Int(found), release: release))
+        }
+        let clear = Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes])
+        return .success(CopyLog(file, clear, calls))
     }
 
     /// Whether all records up to the header are present and intact by their hashes.

@@ -152,7 +152,7 @@ struct CrashMachine {
         let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
         let header = try Header.read(directory.header, calls: disk, mayRepair: false)
         for password in crash.passwords {
-            if let key = stretched[password], header.openKeySlots(key) != nil { return password }
+            if let key = stretched[password], try header.openKeySlots(key) != nil { return password }
         }
         throw CrashFailure("no password opens the vault")
     }

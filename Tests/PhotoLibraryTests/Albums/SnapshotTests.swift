@@ -158,22 +158,6 @@ import VaultFormat
         #expect(try edited.fixture.get(Edited.path) == first)
     }
 
-    @Test func `a catalogue with a snapshot is refused by older programs`() throws {
-        let edited = try Edited()
-        func version() throws -> Int {
-            try edited.fixture.library.session.locked { tree throws(FileError) in
-                try sql(Schema.version(of: tree.tables.connection))
-            }
-        }
-        try edited.fixture.put(Edited.path, Self.photo(200_000))
-        try edited.fixture.put(Edited.path, Self.photo(200_000, 2))
-        #expect(try version() == 1)
-        try edited.write([1], at: 150_000)
-        #expect(try version() == 2)
-        try edited.fixture.remount()
-        #expect(try version() == 2)
-    }
-
     // MARK: Without a catalogue
 
     @Test func `a salvage finds photo and versions`() throws {

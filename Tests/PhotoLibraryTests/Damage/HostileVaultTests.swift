@@ -186,7 +186,7 @@ import VaultFormat
     /// Every column of every table, with each of the values, in all rows and in one: as SQL.
     private static func changes() throws -> [String] {
         let memory = try Connection(path: ":memory:", vfs: nil, readOnly: false)
-        try Schema.prepare(memory, readOnly: false)
+        try Schema.current.prepare(memory, .writing)
         let tables = try memory.prepare("SELECT name FROM sqlite_schema WHERE type='table'").all {
             String(decoding: $0.bytes(0), as: UTF8.self)
         }

@@ -15,7 +15,10 @@ import VaultFormat
 
     @Test(arguments: Vector.all("record")) func `records are judged`(vector: Vector) {
         let found = vector.bytes.withUnsafeBytes { Recorded.decode($0) }
-        #expect((found == nil ? "damaged" : "valid") == vector.verdict)
+        let newer = vector.bytes.withUnsafeBytes { Recorded.newerVersion($0) }
+        let unread = newer.map { "version \($0.version)" } ?? "damaged"
+        #expect((found == nil ? unread : "valid") == vector.verdict)
+        if let newer { #expect(vector.expected("release") == newer.release.text) }
         switch found?.content {
         case .inode(let record):
             compare(vector, "ino", "\(record.row.ino)")

@@ -24,7 +24,7 @@ struct RowEditor {
     init(_ space: Space, _ random: RandomSource) throws {
         (self.space, self.random) = (space, random)
         let memory = try Connection(path: ":memory:", vfs: nil, readOnly: false)
-        try Schema.prepare(memory, readOnly: false)
+        try Schema.current.prepare(memory, .writing)
         let names = try memory.prepare("SELECT name FROM sqlite_schema WHERE type='table' ORDER BY name").all
         {
             String(decoding: $0.bytes(0), as: UTF8.self)
