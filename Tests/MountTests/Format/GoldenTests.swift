@@ -3,15 +3,20 @@ import Glibc
 import TestSupport
 import TestThreads
 import Testing
+import VaultCrypto
+
+@testable import VaultCatalogue
+@testable import VaultStore
 
 /// Vaults of every format version, made once and kept in Tests/Golden: each later program opens them all.
 ///
 /// `scripts/golden` makes those of the version that the program writes; see `GoldenArchive` for how they are kept.
+/// Their names begin with the version of their catalogue.
 @Suite("Format: vaults of earlier versions", .serialized, .waiting) struct GoldenTests {
     private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("Golden").path
-    private static let version = 1
+    private static let version = Schema.current.version
 
     /// The names of those that are kept, as `1-spaces-2`.
     static let kept: [String] = {
@@ -67,13 +72,46 @@ import Testing
     private func make(spaces: Int, into target: String) throws {
         let place = try Place(spaces: spaces, size: "16M")
         try fill(place)
+        try pack(place, Self.name(spaces: spaces), into: target)
+    }
+
+    private func pack(_ place: Place, _ name: String, into target: String) throws {
         try place.mount(options: "ro")
         let manifest = try manifest(place)
         try place.unmount()
         try GoldenArchive(place.vault).pack()
-        let archive = "\(target)/\(Self.name(spaces: spaces))"
+        let archive = "\(target)/\(name)"
+        // None is ever replaced.
+        try #require(!FileManager.default.fileExists(atPath: archive + ".tar.gz"))
         try place.shell("mkdir -p '\(target)'; tar -C V -cS . | gzip -9n > '\(archive).tar.gz'")
         try Data(manifest.utf8).write(to: URL(fileURLWithPath: archive + ".txt"))
+    }
+
+    /// The version of the catalogue of a vault that nobody has mounted.
+    private func storedVersion(_ place: Place) throws -> Int {
+        let password = Array("one".utf8).withUnsafeBytes { SecretBytes(copying: $0) }
+        let space = try patiently { try Vault.unlock(place.vault, password: password, readOnly: true) }
+            .openSpace(readOnly: true)
+        return try Schema.version(
+            of: Connection(path: PageVFS.register(space), vfs: PageVFS.name, readOnly: true))
+    }
+
+    /// Reads a vault by everything that writes nothing, and leaves it as it is.
+    private func read(_ place: Place, _ expected: String) throws {
+        let sums = "find V -type f -print0 | sort -z | xargs -0 sha256sum"
+        let (before, version) = (try place.shell(sums), try storedVersion(place))
+        try place.shell(
+            """
+            for words in 'export V X' 'backup V B' 'check B'
+            do echo one | '\(obscura)' $words --password-stdin; done
+            """)
+        try place.mount(options: "ro")
+        #expect(try manifest(place) == expected)
+        try place.shell("diff -r --no-dereference D/albums X/albums; diff -r D/moments X/moments")
+        try place.unmount()
+        try place.shell("rm -rf X B")
+        #expect(try place.shell(sums) == before)
+        #expect(try storedVersion(place) == version)
     }
 
     /// Opens a packed vault and compares its listing; then it is written to and read again.
@@ -91,14 +129,16 @@ import Testing
             return false
         }
         #expect(checked.status == 0, "\(checked.output)")
-        try place.mount(options: "ro")
-        #expect(try manifest(place) == expected)
-        try place.unmount()
+        #expect(try "\(storedVersion(place))" == name.prefix { $0 != "-" })
+        try read(place, expected)
         try place.mount()
         #expect(try manifest(place) == expected)
         try place.source("new.jpg", Photo(seed: 99).bytes)
         try place.shell("cp source/new.jpg D/albums/new.jpg")
         try place.unmount()
+        #expect(try storedVersion(place) == Self.version)
+        let again = try place.run([obscura, "check", "V", "--password-stdin"], "one\n")
+        #expect(again.status == 0, "\(again.output)")
         try place.mount(options: "ro")
         try place.shell(
             "cmp source/new.jpg D/albums/new.jpg; cmp source/new.jpg D/moments/2019-03-04/new.jpg")
@@ -124,5 +164,17 @@ import Testing
     @Test(.enabled(if: isMaking, "scripts/golden asks for it"), arguments: [1, 2])
     func `golden vaults are made where asked for`(spaces: Int) throws {
         try make(spaces: spaces, into: Self.directory)
+    }
+
+    /// The path of a vault that another program made, and the name of its archive.
+    private static let packed = ProcessInfo.processInfo.environment["OBSCURA_GOLDEN_VAULT"]?.split(
+        separator: "=")
+
+    @Test(.enabled(if: packed != nil, "scripts/golden asks for it"))
+    func `a vault of another program is packed where asked for`() throws {
+        let packed = try #require(Self.packed)
+        let place = try Place()
+        try place.shell("rm -rf V; cp -a '\(packed[1])' V")
+        try pack(place, String(packed[0]), into: Self.directory)
     }
 }
