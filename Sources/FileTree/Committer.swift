@@ -157,8 +157,11 @@ package final class Committer: @unchecked Sendable {
         }
     }
 
-    /// Whether the caller may wait for a commit: the committer itself, when it saves a file, must not. `lock` is held.
-    private var mayWait: Bool { isRunning && pthread_equal(thread, pthread_self()) == 0 }
+    /// Whether the caller may wait for a commit: the committer itself, when it saves a file, must not. By hand, nobody
+    /// would end the commit under way. `lock` is held.
+    private var mayWait: Bool {
+        isRunning && pthread_equal(thread, pthread_self()) == 0 && !(isByHand && isCommitting)
+    }
 
     private func waitForDurable() throws(FileError) {
         if isStopped { throw .readOnly }
@@ -415,8 +418,7 @@ package final class Committer: @unchecked Sendable {
         }
         lock.lock()
         isCommitting = false
-        // By hand, tests choose the moments of commits: none is made to find room.
-        outOfRoom.store(failed == .noRoom && !isByHand, ordering: .relaxed)
+        outOfRoom.store(failed == .noRoom, ordering: .relaxed)
         if schedule.pace == .seldom { done.signalAll() }
         note(failed, durable: durable)
         let now = MonotonicClock.milliseconds

@@ -99,6 +99,15 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     /// The call after so many suffers this, once; a short one waits for the next read or write.
     public func inject(_ fault: Fault, after count: Int) { faults.withLock { $0.next = (fault, count) } }
     public func injectNothing() { faults.withLock { $0.next = nil } }
+    /// Calls `body`, whose calls do not suffer the fault that is to come, nor count for it.
+    public func withoutFaults<R>(_ body: () throws -> R) rethrows -> R {
+        let next = faults.withLock { faults in
+            defer { faults.next = nil }
+            return faults.next
+        }
+        defer { faults.withLock { $0.next = next } }
+        return try body()
+    }
     /// Whether an injected fault is still to come.
     public var isFaultDue: Bool { faults.withLock { $0.next != nil } }
     /// Calls so far that could have suffered something.

@@ -26,8 +26,9 @@ struct CrashState {
     var passwords = ["one"]
 }
 
-/// Mounts of a vault in memory of which everything is recorded. Commits are made where the work says, and nowhere
-/// else, so that the same seed does the same.
+/// Mounts of a vault in memory of which everything is recorded. Commits are made where the work says, and where a
+/// request needs page slots, so that the same seed does the same. Each is recorded with its own tree, whoever asked for
+/// it.
 final class CrashSession: LibraryUser {
     /// Something that a later crash must respect, and the number of events before it.
     struct Moment {
@@ -60,9 +61,21 @@ final class CrashSession: LibraryUser {
     private(set) var password: String
     private var opened: Library?
     private var seenGeneration: UInt64 = 0
-    /// The runs of the commit being made, if others work meanwhile: SQLite may stage pages of an open transaction.
-    private let frozen = FrozenRuns()
-    private final class FrozenRuns: Sendable { let runs = Mutex<[ExtentRun]?>(nil) }
+    /// The commit being made, or the newest that failed.
+    private var begun: BegunCommit?
+    /// The tree of the newest commit that was published since `publish` began.
+    private var newestTree: TreeDump?
+    /// What was thrown while a commit was recorded, or by others who worked meanwhile.
+    private var failure: (any Error)?
+    /// Called, once, when a commit's contents are decided, and nothing of it is written.
+    private var whenBegun: (() throws -> Void)?
+    /// A commit whose contents are decided. SQLite may stage pages of later changes before it is published.
+    private struct BegunCommit {
+        let generation: UInt64
+        let epoch: UInt64
+        let tree: TreeDump
+        let runs: [ExtentRun]
+    }
     private let clock: Clock
     private final class Clock: Sendable {
         private let seconds = Mutex<Int64>(1_764_000_000)
@@ -131,7 +144,6 @@ final class CrashSession: LibraryUser {
         options.clocks.boot = options.clocks.wall
         let unlocked = try vault.unlock(calls)
         let space = try unlocked.openSpace(readOnly: false, limits: vault.limits)
-        if isAuditing { space.wasPublished = { [calls] in if !calls.isFaultDue { auditPublished($0) } } }
         if isAuditing {
             try audit(space)
             try space.auditSlots()
@@ -144,6 +156,7 @@ final class CrashSession: LibraryUser {
         library.session.context.makeRoom = { _ in false }
         library.session.context.waitForReusableSectors = {}
         opened = library
+        recordCommits(of: space)
         try press()
         library.didGoLive()
         if let tree {
@@ -208,6 +221,70 @@ final class CrashSession: LibraryUser {
 
     // MARK: Commits
 
+    /// Has every commit recorded with the tree that it has.
+    private func recordCommits(of space: Space) {
+        let session = Recorded(session: self)
+        space.willPublish = { session.session?.noteBegun() }
+        space.wasPublished = { session.session?.notePublished($0) }
+    }
+
+    private struct Recorded: @unchecked Sendable { weak var session: CrashSession? }
+
+    private func noteBegun() {
+        noteFailed()
+        record {
+            begun = try calls.withoutFaults {
+                BegunCommit(
+                    generation: space.lock.withLock { space.nextGeneration - 1 }, epoch: space.epoch,
+                    tree: try dump(asSaved: true), runs: try space.allRuns())
+            }
+            let others = whenBegun
+            whenBegun = nil
+            try others?()
+        }
+    }
+
+    private func notePublished(_ space: Space) {
+        record {
+            guard let begun else { return }
+            self.begun = nil
+            try calls.withoutFaults {
+                if isAuditing {
+                    auditPublished(space)
+                    try space.auditSlots()
+                }
+                let commit = try PublishedCommit(
+                    space, begun.tree, begun.runs, since: seenGeneration, on: disk.state.live)
+                seenGeneration = space.generation
+                newestTree = begun.tree
+                note(.published(commit, .published))
+                try sabotage(space)
+            }
+        }
+    }
+
+    /// Notes a commit that was begun and not published: its root may be written.
+    private func noteFailed() {
+        guard let begun else { return }
+        self.begun = nil
+        let commit = PublishedCommit(
+            tried: begun.generation, since: seenGeneration, epoch: begun.epoch, begun.tree)
+        seenGeneration = begun.generation
+        note(.published(commit, .tried))
+    }
+
+    /// Keeps what `body` throws for `settle`: a commit that is being made knows no errors of tests.
+    private func record(_ body: () throws -> Void) {
+        do { try body() } catch { failure = failure ?? error }
+    }
+
+    /// Notes a commit that failed, and throws what was thrown while commits were made.
+    func settle() throws {
+        noteFailed()
+        defer { failure = nil }
+        if let failure { throw failure }
+    }
+
     func commit(durable: Bool) throws {
         try publish(try dump()) { library.session.committer.commitByHand(durable: durable) }
     }
@@ -222,28 +299,20 @@ final class CrashSession: LibraryUser {
 
     /// Commits while `body` changes the tree.
     func commit(durable: Bool, _ interval: Interval, during body: @escaping () throws -> Void) throws {
-        let tree = try dump()
         // Not while the claim is being made: other writers wait for that.
         try space.requireWritable()
-        let failure = Mutex<(any Error)?>(nil)
-        let work = Unchecked { [space, frozen] in
-            let runs = try space.allRuns()
-            frozen.runs.withLock { $0 = runs }
-            try body()
+        let tree = try dump()
+        whenBegun = interval == .unwritten ? body : { [unowned self] in beforeSync(durable: durable, body) }
+        defer {
+            whenBegun = nil
+            disk.interrupt(nil)
         }
-        defer { frozen.runs.withLock { $0 = nil } }
-        if interval == .unwritten {
-            let space = space
-            space.willPublish = { [weak space] in
-                space?.willPublish = nil
-                do { try work.body() } catch { failure.withLock { $0 = error } }
-            }
-            defer { space.willPublish = nil }
-            try publish(tree) { library.session.committer.commitByHand(durable: durable) }
-            if let error = failure.withLock({ $0 }) { throw error }
-            return
-        }
-        let before = space.lock.withLock { space.nextGeneration }
+        try publish(tree) { library.session.committer.commitByHand(durable: durable) }
+    }
+
+    /// Has `body` called when the commit being made is written, and not synced.
+    private func beforeSync(durable: Bool, _ body: @escaping () throws -> Void) {
+        let work = Unchecked { [unowned self] in record(body) }
         disk.interrupt { [disk, library] call in
             // Roots are written, and files synced, without a lock. A durable commit begins with identity records, which
             // may lie where roots lie in other files.
@@ -252,41 +321,26 @@ final class CrashSession: LibraryUser {
             guard library.session.catalogue.lock.tryLock() else { return }
             library.session.catalogue.lock.unlock()
             guard library.session.space.lock.tryLock() else { return }
-            let isFrozen = library.session.space.nextGeneration > before
             library.session.space.lock.unlock()
-            guard isFrozen else { return }
             disk.interrupt(nil)
-            do { try work.body() } catch { failure.withLock { $0 = error } }
+            work.body()
         }
-        defer { disk.interrupt(nil) }
-        try publish(tree) { library.session.committer.commitByHand(durable: durable) }
-        if let error = failure.withLock({ $0 }) { throw error }
     }
 
     private struct Unchecked: @unchecked Sendable {
-        let body: () throws -> Void
-        init(_ body: @escaping () throws -> Void) { self.body = body }
+        let body: () -> Void
+        init(_ body: @escaping () -> Void) { self.body = body }
     }
 
-    /// Publishes roots, or tries to; this is the tree of each.
+    /// Publishes roots, or tries to; the last has this tree.
     func publish(_ tree: TreeDump, _ body: () throws -> Void) throws {
-        let space = space
+        newestTree = nil
         var failure: (any Error)?
         do { try body() } catch { failure = error }
         calls.injectNothing()
-        if space.generation > seenGeneration {
-            if isAuditing { try space.auditSlots() }
-            let commit = try PublishedCommit(
-                space, tree, frozen.runs.withLock { $0 }, since: seenGeneration, on: disk.state.live)
-            seenGeneration = space.generation
-            note(.published(commit, .published))
-            try sabotage(space)
-        }
-        let tried = space.lock.withLock { space.nextGeneration - 1 }
-        if tried > seenGeneration {
-            let commit = PublishedCommit(tried: tried, since: seenGeneration, epoch: space.epoch, tree)
-            seenGeneration = tried
-            note(.published(commit, .tried))
+        try settle()
+        if let newestTree, newestTree != tree {
+            throw CrashFailure("a commit has another tree: \(newestTree.difference(from: tree))")
         }
         if let failure { throw failure }
     }

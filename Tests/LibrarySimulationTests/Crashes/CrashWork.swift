@@ -37,6 +37,7 @@ struct CrashWork {
                 guard isFaulty || Self.refusals.contains(error) else { throw error }
             }
             session.calls.injectNothing()
+            try session.settle()
             // A file that found no room is not in later commits, though it can be read.
             if session.isMounted, !session.library.session.context.unsavedFiles.isEmpty { session.abandon() }
         }

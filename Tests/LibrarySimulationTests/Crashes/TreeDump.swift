@@ -1,9 +1,14 @@
 import Glibc
 import LinuxIO
 
+@testable import CatalogueRows
 @testable import FileRequests
+@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
+@testable import PhotoSession
+@testable import PhotoTree
+@testable import VaultCatalogue
 
 /// All of a library that a user sees, by path.
 struct TreeDump: Equatable, Sendable {
@@ -30,13 +35,17 @@ struct TreeDump: Equatable, Sendable {
 
 extension LibraryUser {
     /// Reads all there is.
-    func dump() throws -> TreeDump {
+    ///
+    /// - Parameter isAsSaved: whether bytes and times that were not saved yet are left out, as a commit leaves them out.
+    func dump(asSaved isAsSaved: Bool = false) throws -> TreeDump {
         var tree = TreeDump()
-        try dump(1, "", into: &tree)
+        try dump(1, "", isAsSaved, into: &tree)
         return tree
     }
 
-    private func dump(_ directory: UInt64, _ path: String, into tree: inout TreeDump) throws {
+    private func dump(
+        _ directory: UInt64, _ path: String, _ isAsSaved: Bool, into tree: inout TreeDump
+    ) throws {
         let handle = try library.openDirectory(directory)
         var entries: [DirectoryEntry] = []
         try library.readDirectory(handle, after: 0, plus: true) {
@@ -51,11 +60,14 @@ extension LibraryUser {
                     mode: versions.attributes.mode, entry: versions))
         }
         for entry in entries where entry.name != "." && entry.name != ".." {
-            let found =
+            var found =
                 try entry.entry?.attributes ?? library.lookup(directory, entry.name, caller).attributes
             let below = path + "/" + entry.name.description
             var digest = Hasher()
-            if found.isRegular {
+            if isAsSaved, let file = library.session.context.unsavedFiles.first(where: { $0.ino == found.ino }) {
+                (found.size, found.modified) = (file.inode.row.size, file.inode.row.modified)
+                try readSaved(file, into: &digest)
+            } else if found.isRegular {
                 do { try readAll(found.ino, into: &digest) } catch FileError.stale {
                     // As the kernel does: it looks the name up, and tries again.
                     _ = try library.lookup(directory, entry.name, caller)
@@ -63,7 +75,7 @@ extension LibraryUser {
                 }
             }
             if found.isDirectory {
-                try dump(found.ino, below, into: &tree)
+                try dump(found.ino, below, isAsSaved, into: &tree)
             } else if let note = try? library.getExtendedAttribute(found.ino, name: Array("user.note".utf8)) {
                 digest.combine(note)
             }
@@ -73,6 +85,24 @@ extension LibraryUser {
                 size: found.isDirectory ? 0 : found.size,
                 modified: found.isDirectory ? Timestamp(seconds: 0) : found.modified,
                 digest: digest.finalize())
+        }
+    }
+
+    /// Reads what rows say of a file that has newer bytes.
+    private func readSaved(_ file: FileState, into digest: inout Hasher) throws {
+        let (inode, context) = (file.inode, file.context)
+        let runs = try library.session.locked { tree throws(FileError) in
+            try sql(tree.tables.extents(of: inode.row.content))
+        }
+        let saved = FileState(inode, inode.row.allocated == 0 ? [] : runs, context)
+        var offset: UInt64 = 0
+        while true {
+            let count = try saved.read(offset, 1 << 20) { bytes in
+                digest.combine(bytes: bytes)
+                return bytes.count
+            }
+            if count == 0 { return }
+            offset += UInt64(count)
         }
     }
 
