@@ -156,12 +156,15 @@ import VaultFormat
             for record in subject.records { try destroy(record.sector, subject) }
             _ = try subject.fixture.salvage()
             let kept = try subject.fixture.snapshot()
+            let contents = Set(kept.values.map(\.bytes))
+            let lost = names.filter { !contents.contains($0.value.bytes) }.keys.sorted()
+            #expect(lost.isEmpty, "\(page.part.text): bytes are lost of \(lost)")
             let found = names.count { kept[$0.key]?.bytes == $0.value.bytes }
             if found == names.count { whole += 1 } else if found > names.count / 2 { partly += 1 }
             try subject.fixture.close()
             try restore(subject)
         }
-        #expect(whole > 30, "\(whole) whole, \(partly) partly")
+        #expect(whole > 30 && partly > 4, "\(whole) whole, \(partly) partly")
     }
 
     /// Records are part of a durable commit: names and overwritten files are as in the last one. Bytes of files that
