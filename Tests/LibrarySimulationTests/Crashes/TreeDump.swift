@@ -36,7 +36,8 @@ struct TreeDump: Equatable, Sendable {
 extension LibraryUser {
     /// Reads all there is.
     ///
-    /// - Parameter isAsSaved: whether bytes and times that were not saved yet are left out, as a commit leaves them out.
+    /// - Parameter isAsSaved: whether bytes and times that were not saved yet are left out, as a commit leaves them
+    ///   out.
     func dump(asSaved isAsSaved: Bool = false) throws -> TreeDump {
         var tree = TreeDump()
         try dump(1, "", isAsSaved, into: &tree)
