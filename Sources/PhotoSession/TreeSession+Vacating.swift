@@ -171,7 +171,8 @@ extension ExtentRun {
     /// The parts of a run before a sector between two of its extents, and from there on.
     fileprivate func split(at sector: UInt64) -> (before: ExtentRun?, rest: ExtentRun?) {
         if sector <= self.sector { return (nil, self) }
-        let chunks = (sector - self.sector + UInt64(Geometry.sectorsPerChunk) - 1) / UInt64(Geometry.sectorsPerChunk)
+        let perChunk = UInt64(Geometry.sectorsPerChunk)
+        let chunks = (sector - self.sector + perChunk - 1) / perChunk
         guard chunks < UInt64(chunkCount) else { return (self, nil) }
         var (before, rest) = (self, self)
         before.length = chunks * UInt64(Geometry.chunkBytes)

@@ -116,14 +116,10 @@ final class SectorAllocator {
     /// Whether the last search found no free run for a whole chunk, and nothing was freed since.
     var isFragmented: Bool { shortestMissing <= Geometry.sectorsPerChunk }
 
-    func isUnused(_ segment: Int) -> Bool {
-        usedCounts[segment] == 0 && (bits[segment].map { $0.reservedCount == 0 } ?? true)
-    }
+    func isUnused(_ segment: Int) -> Bool { usedCounts[segment] == 0 && isQuiet(segment) }
 
-    /// Whether nothing is being written to a segment, and its bits can be trusted.
-    func mayVacate(_ segment: Int) -> Bool {
-        !distrusted.contains(segment) && (bits[segment].map { $0.reservedCount == 0 } ?? true)
-    }
+    /// Whether nothing is being written to a segment.
+    func isQuiet(_ segment: Int) -> Bool { bits[segment].map { $0.reservedCount == 0 } ?? true }
 
     // MARK: Bits in memory
 

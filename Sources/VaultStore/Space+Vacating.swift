@@ -3,8 +3,8 @@ public import VaultFormat
 
 /// Emptying segments, so that the catalogue can have them: what they hold is sealed anew elsewhere.
 ///
-/// The pages of a catalogue take whole segments. In a space of fixed size where content was removed here and there, none
-/// is free, however much room there is.
+/// The pages of a catalogue take whole segments. In a space of fixed size where content was removed here and there,
+/// none is free, however much room there is.
 extension Space {
     /// Whether a pair of segments more would give the catalogue slots.
     public var mayVacate: Bool {
@@ -24,7 +24,7 @@ extension Space {
             updateExcluded()
             let candidate = (0..<sectors.segmentCount)
                 .filter {
-                    !sectors.excluded.contains($0) && !unvacatable.contains($0) && sectors.mayVacate($0)
+                    !sectors.excluded.contains($0) && !unvacatable.contains($0) && sectors.isQuiet($0)
                         && sectors.usedCounts[$0] > 0
                 }
                 .min { sectors.usedCounts[$0] < sectors.usedCounts[$1] }
@@ -91,11 +91,12 @@ extension Space {
     private func readAnyRole(
         _ content: UInt64, _ run: ExtentRun, _ chunk: Int, into buffer: UnsafeMutableRawBufferPointer
     ) throws(StoreError) -> (ExtentRole, UnsafeRawBufferPointer) {
-        do throws(StoreError) {
-            return (.content, try read(role: .content, content: content, run: run, chunk: chunk, into: buffer))
-        } catch {
+        func read(as role: ExtentRole) throws(StoreError) -> (ExtentRole, UnsafeRawBufferPointer) {
+            (role, try self.read(role: role, content: content, run: run, chunk: chunk, into: buffer))
+        }
+        do throws(StoreError) { return try read(as: .content) } catch {
             guard error == .damaged else { throw error }
         }
-        return (.thumbnail, try read(role: .thumbnail, content: content, run: run, chunk: chunk, into: buffer))
+        return try read(as: .thumbnail)
     }
 }

@@ -65,7 +65,8 @@ extension LibraryUser {
                 try entry.entry?.attributes ?? library.lookup(directory, entry.name, caller).attributes
             let below = path + "/" + entry.name.description
             var digest = Hasher()
-            if isAsSaved, let file = library.session.context.unsavedFiles.first(where: { $0.ino == found.ino }) {
+            let unsaved = isAsSaved ? library.session.context.unsavedFiles : []
+            if let file = unsaved.first(where: { $0.ino == found.ino }) {
                 (found.size, found.modified) = (file.inode.row.size, file.inode.row.modified)
                 try readSaved(file, into: &digest)
             } else if found.isRegular {
