@@ -142,13 +142,13 @@ private final class ReceiveSession {
             // While this process is stopped (^Z), nothing can come: that time does not count.
             idleMilliseconds += min(passed, 2000)
             if record.takeActivity() { idleMilliseconds = 0 }
-            if !server.isRunning {
-                return Failure(.failed, "obscura-receiver", "it ended: run the same command again")
-            }
             if !mount.isThere || !watch.answers {
                 progress.end()
                 note("\(settings.directory): the space is not mounted any more")
                 return nil
+            }
+            if !server.isRunning {
+                return Failure(.failed, "obscura-receiver", "it ended: run the same command again")
             }
             if let seconds = settings.idleSeconds, idleMilliseconds >= Int64(seconds) * 1000 {
                 progress.end()
