@@ -5,8 +5,7 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Room for pages where content has taken all: in a space of fixed size what lies in the emptiest segments is moved; a
-/// full host gets back the disk of what was removed.
+/// Room for pages where content lies in every segment: in a space of fixed size what lies in the emptiest is moved.
 extension TreeSession {
     /// Runs moved in one transaction.
     private static let runsPerMove = 32
@@ -18,7 +17,7 @@ extension TreeSession {
     /// Makes room that the catalogue can grow into. Returns false if it cannot. Called with the catalogue's lock not
     /// held.
     func makeSlotRoom() -> Bool {
-        guard !isReadOnly, space.grows || space.mayVacate else { return false }
+        guard !isReadOnly, space.mayVacate else { return false }
         vacating.lock()
         defer { vacating.unlock() }
         guard space.freedSectors != vainSectors else { return false }
@@ -27,17 +26,9 @@ extension TreeSession {
             guard committer.commitNow() else { return false }
             space.overwriteFreed(most: .max / 2)
         }
-        let isMade = space.grows ? emptyDisk() : emptyPair()
+        let isMade = emptyPair()
         if !isMade { vainSectors = space.freedSectors }
         return isMade
-    }
-
-    /// Gives a full host back what content does not use, so that the catalogue can have it. Returns false if it cannot.
-    private func emptyDisk() -> Bool {
-        // Then it is not the disk that the catalogue lacks.
-        if space.hasHostRoomForSlots { return false }
-        space.punchFree()
-        return space.hasHostRoomForSlots
     }
 
     /// Gives the catalogue a pair of segments, those that hold least. Returns false if no two can be emptied.

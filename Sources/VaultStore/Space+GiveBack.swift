@@ -1,5 +1,4 @@
 import LinuxIO
-import Synchronization
 import VaultFormat
 
 /// A vault of one space returns unused disk to the host: empty segments at its end are removed, free sectors elsewhere
@@ -35,23 +34,6 @@ extension Space {
         trimLastPair()
         try files.sync()
     }
-
-    /// Returns the disk of free sectors to a host that is full, so that the catalogue can have it. Best effort.
-    public func punchFree() {
-        guard grows, (try? requireWritable()) != nil else { return }
-        let count = lock.withLock { sectors.segmentCount }
-        guard (try? requireOwnFiles(0, count * files.sectorsPerSegment)) != nil else { return }
-        for number in 0..<count { punch(number) }
-        hostKnown.withLock { $0 = nil }
-        let pages = lock.withLock { Set(pairs.flatMap { [Int($0.a), Int($0.b)] }) }
-        let held = (0..<count).filter { !pages.contains($0) }.reduce(0) { $0 + files.blockBytes($1) }
-        lock.withLock {
-            peakSectors = max(min(peakSectors, held / UInt64(Geometry.sectorBytes)), sectors.usedSectors)
-        }
-    }
-
-    /// Whether the host has disk for more slots.
-    public var hasHostRoomForSlots: Bool { lock.withLock { mayAddSlots(for: .addition) } }
 
     /// Whether the vault's unused disk is worth the commits of a pass.
     private func isMuchUnused() throws(StoreError) -> Bool {

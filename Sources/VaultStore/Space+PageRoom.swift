@@ -151,7 +151,7 @@ extension Space {
 
     /// Whether slots may be added. The room that this takes is users' as well: half of a space's segments stay for
     /// content. Under `lock`.
-    func mayAddSlots(for purpose: ChangePurpose) -> Bool {
+    private func mayAddSlots(for purpose: ChangePurpose) -> Bool {
         guard grows else { return slots.backedSlots < slots.slotCount || mayGrowIntoPair }
         if purpose == .removal { return true }
         return ((try? hostAvailable()) ?? 0) >= stepBytes
