@@ -15,8 +15,7 @@ import VaultStore
 /// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
 ///   or empty. The first is `CheckCursor.start`. A `note` line for each that is no damage; a `damage` line for each
-///   other finding is followed, in the same order, by
-///   its `kind` and `path` lines; paths are in hexadecimal.
+///   other finding is followed, in the same order, by its `kind` and `path` lines; paths are in hexadecimal.
 extension Library {
     /// XATTR_SIZE_MAX, the limit of an answer.
     private static let answerBytesMax = 65_536

@@ -15,7 +15,7 @@ extension Library {
         var space = try unlocked.openSpace(
             access, limits: options.limits, samples: Catalogue.runSamples, takingOver: takingOver)
         var catalogue = try openCatalogue(space, options)
-        // What opening changed must fit into the next commit, or no other would.
+        // The updated tables need room in the next commit: without it every commit would fail.
         if catalogue.isUpdated, !space.makesRoom(for: .removal, pages: 0) {
             space.giveUpClaim()
             guard options.allowsReadOnly else { throw .notWritable(.noRoomToUpdate) }

@@ -14,61 +14,60 @@ extension TreeSession {
     /// Commits after which a segment is given up though something in it is still in use.
     private static let idleCommits = 4
 
-    /// Makes room that the catalogue can grow into. Returns false if it cannot. Called with the catalogue's lock not
-    /// held.
+    /// Gives the catalogue a pair of segments, emptied if need be. Returns false if no two can be emptied. Called with
+    /// the catalogue's lock not held.
     func makeSlotRoom() -> Bool {
         guard !isReadOnly, space.mayVacate else { return false }
+        let pages = space.pageSegments
         vacating.lock()
         defer { vacating.unlock() }
+        // Another thread has made room while this one waited.
+        if space.pageSegments != pages { return true }
         guard space.freedSectors != vainSectors else { return false }
-        // What was freed counts only once no root refers to it.
+        // Freed sectors can be used once no root refers to them.
         for _ in 0..<3 where space.pendingBytes > 0 {
-            guard committer.commitNow() else { return false }
-            space.overwriteFreed(most: .max / 2)
+            guard commitAndOverwrite() else { return false }
         }
-        let isMade = emptyPair()
-        if !isMade { vainSectors = space.freedSectors }
-        return isMade
-    }
-
-    /// Gives the catalogue a pair of segments, those that hold least. Returns false if no two can be emptied.
-    private func emptyPair() -> Bool {
-        guard space.mayVacate else { return false }
         defer { space.endVacating() }
         for _ in 0..<Self.segmentsTried where !space.hasVacantPair {
             guard let sectors = space.beginVacating() else { break }
             _ = saveFiles(unsavedBefore: .max)
-            do throws(FileError) { _ = try vacate(sectors) } catch {
+            do throws(FileError) { try vacate(sectors) } catch {
                 if error == .damaged { space.noteUnvacatable(sectors) }
             }
         }
-        return space.growIntoVacantPair()
+        if space.growIntoVacantPair() { return true }
+        vainSectors = space.freedSectors
+        return false
     }
 
-    /// Moves all that lies in a segment. Returns false if something stays, because it is in use.
-    private func vacate(_ sectors: Range<UInt64>) throws(FileError) -> Bool {
+    private func commitAndOverwrite() -> Bool {
+        guard committer.commitNow() else { return false }
+        space.overwriteFreed(most: .max / 2)
+        return true
+    }
+
+    /// Moves the contents of a segment, but for those that are in use.
+    private func vacate(_ sectors: Range<UInt64>) throws(FileError) {
         while let moves = try nextMoves(in: sectors) {
-            guard try move(moves) else { return false }
+            guard try move(moves) else { return }
         }
         try changing(for: .removal) { tree throws(FileError) in
-            // They are written elsewhere before the next durable commits.
+            // The next durable commits write these records elsewhere.
             tree.unrecorded.formUnion(try sql(tree.tables.identities(in: sectors)))
         }
         var (used, idle) = (space.usedSectors(in: sectors), 0)
-        while used > 0, idle < Self.idleCommits {
-            guard committer.commitNow() else { return false }
-            space.overwriteFreed(most: .max / 2)
+        while used > 0, idle < Self.idleCommits, commitAndOverwrite() {
             let left = space.usedSectors(in: sectors)
             idle = left < used ? 0 : idle + 1
             used = left
         }
-        return used == 0
     }
 
     /// A run to be moved, with its rows.
     private struct Move {
         var rows: [ContentRun]
-        /// What takes the place of each row: its parts outside of the segment, and the new runs.
+        /// The runs that replace each row: those outside of the segment as they were, and the new ones.
         var parts: [ExtentRun] = []
         /// The part that is moved, and its new runs.
         var old: ExtentRun
@@ -106,13 +105,13 @@ extension TreeSession {
         _ rows: [ContentRun], _ sectors: Range<UInt64>
     ) throws(FileError) -> Move {
         let run = rows[0].run
-        let (before, rest) = run.split(at: sectors.lowerBound)
-        guard let rest else { throw .damaged }
-        let (inside, after) = rest.split(at: sectors.upperBound)
-        guard let inside else { throw .damaged }
-        var move = Move(rows: rows, old: inside)
-        move.new = try stored(space.sealElsewhere(inside, of: rows[0].content))
-        move.parts = [before].compactMap(\.self) + move.new + [after].compactMap(\.self)
+        let (lower, upper) = (run.offset(at: sectors.lowerBound), run.offset(at: sectors.upperBound))
+        let old = run.part(from: lower, to: upper)
+        guard old.length > 0 else { throw .damaged }
+        var move = Move(rows: rows, old: old)
+        move.new = try stored(space.sealElsewhere(old, of: rows[0].content))
+        move.parts = [run.part(from: 0, to: lower)] + move.new + [run.part(from: upper, to: .max)]
+        move.parts.removeAll { $0.length == 0 }
         return move
     }
 
@@ -130,19 +129,20 @@ extension TreeSession {
                 space.adopt(done.flatMap(\.new))
                 space.free(done.map(\.old), overwriting: true)
             }
+            let open = tree.openFiles(of: Set(moves.flatMap { $0.rows.map(\.content) }))
             for move in moves {
-                if (try? apply(move, tree)) == true { done.append(move) } else { left.append(move) }
+                if (try? apply(move, open, tree)) == true { done.append(move) } else { left.append(move) }
             }
         }
         return !done.isEmpty
     }
 
     /// Replaces the rows of a run; false if they have changed, or an open file that has them is in use.
-    private func apply(_ move: Move, _ tree: Tree) throws(FileError) -> Bool {
+    private func apply(_ move: Move, _ open: [FileState], _ tree: Tree) throws(FileError) -> Bool {
         guard try sql(tree.tables.rows(at: move.run.sector)) == move.rows else { return false }
         var files: [FileState] = []
         defer { for file in files { file.writer.unlock() } }
-        for file in tree.openFiles(of: Set(move.rows.map(\.content))) {
+        for file in open where move.rows.contains(where: { $0.content == file.content }) {
             // The order of locks is the other way round: whoever has this one may be waiting for the catalogue.
             guard file.writer.tryLock() else { return false }
             files.append(file)
@@ -159,17 +159,9 @@ extension TreeSession {
 }
 
 extension ExtentRun {
-    /// The parts of a run before a sector between two of its extents, and from there on.
-    fileprivate func split(at sector: UInt64) -> (before: ExtentRun?, rest: ExtentRun?) {
-        if sector <= self.sector { return (nil, self) }
-        let perChunk = UInt64(Geometry.sectorsPerChunk)
-        let chunks = (sector - self.sector + perChunk - 1) / perChunk
-        guard chunks < UInt64(chunkCount) else { return (self, nil) }
-        var (before, rest) = (self, self)
-        before.length = chunks * UInt64(Geometry.chunkBytes)
-        rest.offset += before.length
-        rest.length -= before.length
-        rest.sector = self.sector(ofChunk: Int(chunks))
-        return (before, rest)
+    /// The offset of the first extent of a run that begins at a sector or behind it; the run's end if none does.
+    fileprivate func offset(at sector: UInt64) -> UInt64 {
+        if sector <= self.sector { return offset }
+        return min(offset + (sector - self.sector + Chunk.sectors - 1) / Chunk.sectors * Chunk.bytes, end)
     }
 }

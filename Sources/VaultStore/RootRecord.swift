@@ -45,7 +45,7 @@ struct RootRecord: Sendable {
     var pairs: [SegmentPair]
     var evasion = Evasion.none
     var format = SpaceFormat()
-    /// What later releases keep in a root; empty if that is zeros. Kept as found.
+    /// The room for extensions, copied from root to root; empty if all of its bytes are zeros.
     var room: [UInt8] = []
 
     func encode(into bytes: UnsafeMutableRawBufferPointer) {

@@ -206,8 +206,8 @@ extension Space {
 
     /// As `findRoots`.
     ///
-    /// - Returns: also the error of the disk because of which neither copy of a slot can be read, and what is needed
-    ///   for a root that a later release made; nil if there is none.
+    /// - Returns: also the disk's error where neither copy of a slot can be read, and the version of a root that a
+    ///   later release made; nil if there is none.
     private static func readRoots(
         files: SegmentFiles, codec: PageCodec
     ) -> (found: [FoundRoot], error: StoreError?, newer: NewerVersion?) {

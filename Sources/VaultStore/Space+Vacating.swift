@@ -8,7 +8,7 @@ public import VaultFormat
 extension Space {
     /// Whether a pair of segments more would give the catalogue slots.
     public var mayVacate: Bool {
-        lock.withLock { !grows && mayGrowIntoPair && slots.backedSlots == slots.slotCount }
+        lock.withLock { !grows && mayGrowIntoPair }
     }
 
     /// Whether two segments are free, so that the catalogue can have them.
@@ -70,15 +70,15 @@ extension Space {
     /// of the old one. If this throws, nothing stays reserved.
     public func sealElsewhere(_ run: ExtentRun, of content: UInt64) throws(StoreError) -> [ExtentRun] {
         try requireWritable()
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.readBufferBytes, alignment: 16)
-        defer { buffer.deallocate() }
         var runs: [ExtentRun] = []
         do throws(StoreError) {
-            for chunk in 0..<run.chunkCount {
-                let (role, bytes) = try readAnyRole(content, run, chunk, into: buffer)
-                let offset = run.offset + UInt64(chunk * Geometry.chunkBytes)
-                let near = runs.last.map { $0.sector + UInt64($0.sectorCount) }
-                runs += try writeOnce(role, content, offset, bytes, near, .user, .anywhere)
+            try chunkBuffers.withBuffer { (buffer) throws(StoreError) in
+                for chunk in 0..<run.chunkCount {
+                    let (role, bytes) = try readAnyRole(content, run, chunk, into: buffer)
+                    let offset = run.offset + UInt64(chunk * Geometry.chunkBytes)
+                    let near = runs.last?.endSector
+                    runs += try writeOnce(role, content, offset, bytes, near, .user, .anywhere)
+                }
             }
         } catch {
             abandon(runs)
@@ -91,12 +91,13 @@ extension Space {
     private func readAnyRole(
         _ content: UInt64, _ run: ExtentRun, _ chunk: Int, into buffer: UnsafeMutableRawBufferPointer
     ) throws(StoreError) -> (ExtentRole, UnsafeRawBufferPointer) {
-        func read(as role: ExtentRole) throws(StoreError) -> (ExtentRole, UnsafeRawBufferPointer) {
-            (role, try self.read(role: role, content: content, run: run, chunk: chunk, into: buffer))
+        for role in CheckedRun(content: content, run: run).roles {
+            do throws(StoreError) {
+                return (role, try read(role: role, content: content, run: run, chunk: chunk, into: buffer))
+            } catch {
+                guard error == .damaged else { throw error }
+            }
         }
-        do throws(StoreError) { return try read(as: .content) } catch {
-            guard error == .damaged else { throw error }
-        }
-        return try read(as: .thumbnail)
+        throw .damaged
     }
 }

@@ -78,9 +78,8 @@ extension Server {
         }
     }
 
-    /// Whether the headers say in one way only where the body ends. A length and chunks contradict each other (RFC
-    /// 9112,
-    /// 6.3); no other encoding is understood.
+    /// Whether the headers say in one way only where the body ends. A length and chunks contradict each other
+    /// (RFC 9112, 6.3); no other encoding is understood.
     private func hasOneEnd(_ fields: RequestFields) -> Bool {
         guard areUnambiguous(fields.headers) else { return false }
         guard let encoding = fields.header("Transfer-Encoding") else { return true }

@@ -89,7 +89,7 @@ package enum Recorded: Equatable {
         return writer.bytes
     }
 
-    /// What is needed for a record that a later release wrote; nil for others.
+    /// The version of a record that a later release wrote; nil for a record of a known version.
     package static func newerVersion(_ bytes: UnsafeRawBufferPointer) -> NewerVersion? {
         guard bytes.count >= releaseOffset + Release.storedBytes, bytes[0] > version else { return nil }
         let release = Release(decoding: bytes.slice(releaseOffset, Release.storedBytes))

@@ -30,7 +30,7 @@ package struct ScanResult: Sendable {
     /// The highest generation and the highest content number that were found.
     package var newestGeneration: UInt64 = 0
     package var highestContent: UInt64 = 0
-    /// What is needed for a record that a later release wrote.
+    /// The version of the first record found that a later release wrote; nil if there is none.
     package var newer: NewerVersion?
 
     package mutating func add(_ found: FoundExtent, _ plain: UnsafeRawBufferPointer?) {

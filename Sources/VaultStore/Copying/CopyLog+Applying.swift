@@ -14,17 +14,6 @@ extension CopyLog {
         try log.apply(to: vault)
     }
 
-    static func find(in vault: VaultDirectory) throws(VaultError) -> CopyLog? {
-        let found: Result<CopyLog?, NewerVersion>
-        do throws(Errno) { found = try find(in: vault.directory, vault.calls) } catch {
-            throw .system(error, "cannot open \(name)")
-        }
-        switch found {
-        case .success(let log): return log
-        case .failure(let version): throw .newer(version)
-        }
-    }
-
     /// Whether a vault has a log.
     static func isIn(_ vault: VaultDirectory) -> Bool {
         guard let file = try? vault.calls.openRegular(vault.directory, name, flags: O_RDONLY, mode: 0) else {

@@ -117,22 +117,21 @@ final class CopyLog {
         case header
     }
 
-    /// Opens the log of a vault; nil if there is none. Fails if it is of a later version.
-    static func find(
-        in directory: Int32, _ calls: any FileSystemCalls
-    ) throws(Errno) -> Result<CopyLog?, NewerVersion> {
+    /// Opens the log of a vault; nil if there is none. Throws `newer` if it is of a later version.
+    static func find(in vault: VaultDirectory) throws(VaultError) -> CopyLog? {
+        let calls = vault.calls
         let file: Int32
         do throws(Errno) {
-            file = try calls.openRegular(directory, name, flags: O_RDONLY, mode: 0)
+            file = try calls.openRegular(vault.directory, name, flags: O_RDONLY, mode: 0)
         } catch {
-            if error == .noEntry { return .success(nil) }
-            throw error
+            if error == .noEntry { return nil }
+            throw .system(error, "cannot open \(name)")
         }
         var head = [UInt8](repeating: 0, count: headBytes)
         let count: Int
         do throws(Errno) { count = try calls.readFully(file, at: 0, into: &head) } catch {
             calls.close(file)
-            throw error
+            throw .system(error, "cannot open \(name)")
         }
         var sum = [UInt8](repeating: 0, count: hashBytes)
         sum.withUnsafeMutableBytes { sum in head.withUnsafeBytes { hashHead($0, into: sum) } }
@@ -140,7 +139,7 @@ final class CopyLog {
             sum[...] == head[headHashOffset..<headHashOffset + hashBytes]
         else {
             calls.close(file)
-            return .success(nil)
+            return nil
         }
         let found = head.withUnsafeBytes { $0.number(magic.count, as: UInt16.self) }
         if found > version {
@@ -148,10 +147,9 @@ final class CopyLog {
             let release = head.withUnsafeBytes {
                 Release(decoding: $0.slice(releaseOffset, Release.storedBytes))
             }
-            return .failure(NewerVersion(.backupLog, version: Int(found), release: release))
+            throw .newer(NewerVersion(.backupLog, version: Int(found), release: release))
         }
-        let clear = Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes])
-        return .success(CopyLog(file, clear, calls))
+        return CopyLog(file, Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes]), calls)
     }
 
     /// Whether all records up to the header are present and intact by their hashes.
