@@ -57,7 +57,7 @@ import Testing
     @Test(arguments: [nil, HostImage.Kind.ext4])
     func `sessions that hide nothing are found by the bytes written`(disk: HostImage.Kind?) throws {
         if let disk, HostImage.obstacle(disk, in: directory) != nil { return }
-        var distinguisher = distinguisher(seed: Self.seed + 3, pairs: 6)
+        var distinguisher = distinguisher(seed: Self.seed + 3, pairs: 10)
         (distinguisher.fittedPairs, distinguisher.limit, distinguisher.disk) = (2, .chance(0.2), disk)
         (distinguisher.countsBytes, distinguisher.leaks) = (true, [.withoutCoverWrites])
         distinguisher.actionMilliseconds = 0
