@@ -1,25 +1,5 @@
 import VaultFormat
 
-/// The bits of one segment in memory: sectors that a root refers to or may still refer to, and sectors reserved by
-/// writes that were not adopted yet.
-final class SegmentBits {
-    var used: BitRow
-    var reserved: BitRow
-    var reservedCount = 0
-    /// Bitmap pages within the segment that changed since the last freeze.
-    var dirtyPages: Set<Int> = []
-    /// Bitmap pages of a frozen, unpublished commit: the disk has older ones.
-    var frozenPages: Set<Int> = []
-
-    init(sectors: Int) {
-        used = BitRow(count: sectors)
-        reserved = BitRow(count: sectors)
-    }
-
-    /// Whether the disk has the same bits.
-    var isClean: Bool { dirtyPages.isEmpty && frozenPages.isEmpty && reservedCount == 0 }
-}
-
 /// Allocates sectors of a space. Everything happens under the space's lock, so it is not Sendable.
 ///
 /// A sector is *reserved* from `take` to `adopt`, *used* from `adopt` until its release. In memory are the counts and
@@ -33,7 +13,9 @@ final class SectorAllocator {
     private var frozenCountPages: Set<Int> = []
     /// Segments without content: those of pages, those reserved for more pages, and lost ones.
     var excluded: Set<Int> = [] {
-        didSet { if excluded != oldValue { shortestMissing = .max } }
+        didSet {
+            if excluded != oldValue { (free.shortestMissing, freeStored.shortestMissing) = (.max, .max) }
+        }
     }
     private(set) var usedSectors: UInt64 = 0
     /// Bitmap pages that changed since they were published: those of the next commit, and of one under way.
@@ -43,11 +25,8 @@ final class SectorAllocator {
     private(set) var freedCount: UInt64 = 0
 
     private var bits: [Int: SegmentBits] = [:]
-    /// Upper bound of each segment's longest free run, in sectors; `unknown` if there is none.
-    private var longestRuns: [UInt32]
-    private static let unknown = UInt32.max
-    /// No segment has a free run of so many sectors: found by a search, and true until something is freed.
-    private var shortestMissing = Int.max
+    /// What searches have found out, for all free sectors and for those with disk blocks.
+    private var (free, freeStored): (FreeRunBounds, FreeRunBounds)
     /// Segments whose bits contradict their counts or cannot be read: nothing is allocated there.
     private(set) var distrusted: Set<Int> = []
     /// For evicted segments, a hash of their bits, to be checked when they are loaded again.
@@ -62,7 +41,8 @@ final class SectorAllocator {
     init(sectorsPerSegment: Int, usedCounts: [UInt32], limits: Limits = .production) {
         self.sectorsPerSegment = sectorsPerSegment
         self.usedCounts = usedCounts
-        longestRuns = [UInt32](repeating: Self.unknown, count: usedCounts.count)
+        free = FreeRunBounds(segments: usedCounts.count)
+        freeStored = free
         // Two bits a sector.
         let fitting = max(min(4, limits.bitmapSegments), limits.bitmapBytes / (sectorsPerSegment / 4))
         loadedMax = min(limits.bitmapSegments, fitting)
@@ -75,17 +55,16 @@ final class SectorAllocator {
     /// Replaces the counts by the stored ones.
     func load(counts: [UInt32]) {
         usedCounts = counts
-        longestRuns = [UInt32](repeating: Self.unknown, count: counts.count)
-        shortestMissing = .max
+        free = FreeRunBounds(segments: counts.count)
+        freeStored = free
         usedSectors = counts.reduce(0) { $0 + UInt64($1) }
     }
 
     func addSegments(to count: Int) {
-        if usedCounts.count < count { shortestMissing = .max }
-        while usedCounts.count < count {
-            usedCounts.append(0)
-            longestRuns.append(Self.unknown)
-        }
+        guard usedCounts.count < count else { return }
+        usedCounts += [UInt32](repeating: 0, count: count - usedCounts.count)
+        free.resize(to: count)
+        freeStored.resize(to: count)
     }
 
     /// The last segment if it is empty, also by the published bitmaps; else nil.
@@ -103,7 +82,8 @@ final class SectorAllocator {
         bits[last] = nil
         evictedHashes[last] = nil
         usedCounts.removeLast()
-        longestRuns.removeLast()
+        free.resize(to: last)
+        freeStored.resize(to: last)
         if cursor.segment >= last { cursor = (0, 0) }
         if smallCursor.segment >= last { smallCursor = (0, 0) }
     }
@@ -114,7 +94,7 @@ final class SectorAllocator {
     }
 
     /// Whether the last search found no free run for a whole chunk, and nothing was freed since.
-    var isFragmented: Bool { shortestMissing <= Geometry.sectorsPerChunk }
+    var isFragmented: Bool { free.shortestMissing <= Geometry.sectorsPerChunk }
 
     func isUnused(_ segment: Int) -> Bool { usedCounts[segment] == 0 && isQuiet(segment) }
 
@@ -165,19 +145,20 @@ final class SectorAllocator {
     }
 
     private func noteRelease(_ segment: Int) {
-        longestRuns[segment] = Self.unknown
-        shortestMissing = .max
+        free.noteRelease(segment)
+        freeStored.noteRelease(segment)
     }
 
     // MARK: Allocating
 
     /// Reserves between `least` and `most` consecutive sectors of one segment, at `near` if it is free; nil if no
     /// segment has them.
-    /// - Parameter end: returns how many sectors of a segment, from its first, may be allocated; nil: all.
+    /// - Parameter stored: returns the next sectors of a segment, at or behind `first`, that may be allocated; nil: all.
     func take(
-        least: Int, most: Int, near: UInt64?, end: ((_ segment: Int) throws(StoreError) -> Int)? = nil
+        least: Int, most: Int, near: UInt64?,
+        stored: ((_ segment: Int, _ first: Int) throws(StoreError) -> Range<Int>?)? = nil
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {
-        if least >= shortestMissing { return nil }
+        if least >= (stored == nil ? free : freeStored).shortestMissing { return nil }
         if let near, let found = try takeAt(near, least: least, most: most) { return found }
         let isSmall = most < Geometry.sectorsPerChunk
         let start = isSmall ? smallCursor : cursor
@@ -185,33 +166,52 @@ final class SectorAllocator {
         guard count > 0 else { return nil }
         for step in 0...count {
             let segment = (start.segment + step) % count
-            guard mayHave(least, segment) else { continue }
+            guard mayHave(least, segment), stored == nil || freeStored.mayHave(least, segment) else { continue }
             guard let entry = try trusted(segment) else { continue }
             // The last step returns to the first segment, to search before the cursor too.
             let from = step == 0 ? min(start.index, sectorsPerSegment) : 0
-            guard var run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
-            else {
-                if from == 0 {
-                    longestRuns[segment] = UInt32(entry.used.longestFreeRun(also: entry.reserved))
+            let run: Range<Int>?
+            if let stored {
+                run = try freeRun(entry, from, least, most) { (first) throws(StoreError) in
+                    try stored(segment, first)
                 }
-                continue
+                if run == nil && from == 0 { freeStored.longest[segment] = UInt32(least - 1) }
+            } else {
+                run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
+                if run == nil && from == 0 {
+                    free.longest[segment] = UInt32(entry.used.longestFreeRun(also: entry.reserved))
+                }
             }
-            if let end {
-                let last = try end(segment)
-                if run.lowerBound + least > last { continue }
-                run = run.clamped(to: 0..<last)
-            }
+            guard let run else { continue }
             reserve(entry, run)
             if isSmall { smallCursor = (segment, run.upperBound) } else { cursor = (segment, run.upperBound) }
             return (UInt64(segment * sectorsPerSegment + run.lowerBound), run.count)
         }
-        if end == nil { shortestMissing = least }
+        if stored == nil { free.shortestMissing = least } else { freeStored.shortestMissing = least }
+        return nil
+    }
+
+    /// The first free run whose sectors have disk blocks.
+    private func freeRun(
+        _ entry: SegmentBits, _ start: Int, _ least: Int, _ most: Int,
+        stored: (_ first: Int) throws(StoreError) -> Range<Int>?
+    ) throws(StoreError) -> Range<Int>? {
+        var (index, known) = (start, 0..<0)
+        while let run = entry.used.freeRun(from: index, least: least, most: most, also: entry.reserved) {
+            if run.lowerBound >= known.upperBound {
+                guard let next = try stored(run.lowerBound) else { return nil }
+                known = next
+            }
+            let usable = run.clamped(to: known)
+            if usable.count >= least { return usable }
+            index = known.lowerBound > run.lowerBound ? known.lowerBound : known.upperBound
+        }
         return nil
     }
 
     private func mayHave(_ least: Int, _ segment: Int) -> Bool {
         !excluded.contains(segment) && Int(usedCounts[segment]) + least <= sectorsPerSegment
-            && longestRuns[segment] >= UInt32(least)
+            && free.mayHave(least, segment)
     }
 
     /// The bits of a segment; nil if it is distrusted, so that nothing is allocated there.

@@ -112,3 +112,51 @@ private struct WordMasks: Sequence, IteratorProtocol {
         return (first >> 6, (UInt64.max >> UInt64(64 - length)) << UInt64(bit))
     }
 }
+
+/// How long free runs can be at most, as searches have found out.
+struct FreeRunBounds {
+    /// In each segment, in sectors; `unknown` if nothing is known.
+    var longest: [UInt32]
+    /// No segment has a free run of so many sectors. True until something is freed.
+    var shortestMissing = Int.max
+
+    private static let unknown = UInt32.max
+
+    init(segments: Int) { longest = [UInt32](repeating: Self.unknown, count: segments) }
+
+    func mayHave(_ least: Int, _ segment: Int) -> Bool { longest[segment] >= UInt32(least) }
+
+    mutating func noteRelease(_ segment: Int) {
+        longest[segment] = Self.unknown
+        shortestMissing = .max
+    }
+
+    /// Follows the number of segments.
+    mutating func resize(to count: Int) {
+        if count < longest.count { longest.removeLast(longest.count - count) }
+        while longest.count < count {
+            longest.append(Self.unknown)
+            shortestMissing = .max
+        }
+    }
+}
+
+/// The bits of one segment in memory: sectors that a root refers to or may still refer to, and sectors reserved by
+/// writes that were not adopted yet.
+final class SegmentBits {
+    var used: BitRow
+    var reserved: BitRow
+    var reservedCount = 0
+    /// Bitmap pages within the segment that changed since the last freeze.
+    var dirtyPages: Set<Int> = []
+    /// Bitmap pages of a frozen, unpublished commit: the disk has older ones.
+    var frozenPages: Set<Int> = []
+
+    init(sectors: Int) {
+        used = BitRow(count: sectors)
+        reserved = BitRow(count: sectors)
+    }
+
+    /// Whether the disk has the same bits.
+    var isClean: Bool { dirtyPages.isEmpty && frozenPages.isEmpty && reservedCount == 0 }
+}

@@ -62,6 +62,20 @@ extension SegmentFiles {
         return found.map { $0 == segmentBytes } ?? true
     }
 
+    /// The next sectors of a segment in a vault of one space, at or behind `first`, that have disk blocks; nil if there
+    /// are none. On a host that does not report holes these are all up to the end of the file.
+    func storedSectors(_ number: Int, from first: Int) throws(StoreError) -> Range<Int>? {
+        let end = try writtenSectors(number)
+        guard first < end else { return nil }
+        let (descriptor, sector) = (try segment(number).descriptor, UInt64(Geometry.sectorBytes))
+        do throws(Errno) {
+            let start = try calls.seek(descriptor, from: UInt64(first) * sector, hole: false)
+            let hole = try calls.seek(descriptor, from: start, hole: true)
+            let stored = Int((start + sector - 1) / sector)..<max(Int(start / sector) + 1, Int(hole / sector))
+            return stored.lowerBound < end ? stored.clamped(to: first..<end) : nil
+        } catch { return error == Errno(ENXIO) ? nil : first..<end }
+    }
+
     /// Checks that segments can be created.
     func checkDirectoryWritable() throws(StoreError) {
         do throws(Errno) { try calls.checkWritable(directory) } catch { throw .io(error) }

@@ -1,4 +1,5 @@
 import LinuxIO
+import Synchronization
 import VaultCrypto
 public import VaultFormat
 
@@ -61,14 +62,13 @@ extension Space {
         }
         // The host is full. Sectors that were written once and freed since still have disk blocks.
         lock.withLock { sectors.rewind() }
-        let area = purpose == .user ? WriteArea.onDisk : .anywhere
-        return try writeOnce(role, content, offset, bytes, nil, purpose, area)
+        return try writeOnce(role, content, offset, bytes, nil, purpose, .onDisk)
     }
 
     /// The area for content in a vault that grows.
     enum WriteArea {
         case anywhere
-        /// Only sectors that were written before, which need no new disk blocks.
+        /// Only sectors that have disk blocks.
         case onDisk
     }
 
@@ -129,6 +129,11 @@ extension Space {
             : least
         return try lock.withLock { () throws(StoreError) -> ExtentRun in
             var most = most
+            if purpose == .user && area == .onDisk {
+                let left = reusableBytes + lastHostBytes.load(ordering: .relaxed)
+                let taken = UInt64(least * Geometry.sectorBytes)
+                guard left >= taken + Self.hostReserveBytes else { throw .noRoom }
+            }
             if purpose == .user && !grows {
                 if freeSectors < UInt64(most) + systemReserveSectors { noticeGrowth() }
                 guard freeSectors >= UInt64(least) + systemReserveSectors else { throw .noRoom }
@@ -208,8 +213,8 @@ extension Space {
     ) throws(StoreError) -> (UInt64, Int)? {
         if area == .onDisk {
             return try sectors.take(least: least, most: most, near: nil) {
-                [files] (number) throws(StoreError) in
-                try files.writtenSectors(number)
+                [files] (number, first) throws(StoreError) in
+                try files.storedSectors(number, from: first)
             }
         }
         if let found = try sectors.take(least: least, most: most, near: near) { return found }

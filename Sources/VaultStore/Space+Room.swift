@@ -15,14 +15,12 @@ extension Space {
         let host = grows ? (try? hostAvailable()) ?? 0 : 0
         return lock.withLock {
             let sectorBytes = UInt64(Geometry.sectorBytes)
-            let used =
-                (sectors.usedSectors + sectors.reservedSectors) - min(pendingSectors, sectors.usedSectors)
+            let used = takenSectors
             if grows {
-                let reusable = (max(peakSectors, used) - used) * sectorBytes
-                let available = host > Self.hostReserveBytes ? host - Self.hostReserveBytes : 0
+                let free = reusableBytes + host
                 return SpaceUse(
-                    total: used * sectorBytes + reusable + host, free: reusable + host,
-                    available: reusable + available)
+                    total: used * sectorBytes + free, free: free,
+                    available: free > Self.hostReserveBytes ? free - Self.hostReserveBytes : 0)
             }
             let total = sectors.contentSectors
             let free = total > used ? total - used : 0
@@ -30,6 +28,17 @@ extension Space {
             return SpaceUse(
                 total: total * sectorBytes, free: free * sectorBytes, available: available * sectorBytes)
         }
+    }
+
+    /// Sectors that are in use or reserved, without those that the next commits release. Under `lock`.
+    private var takenSectors: UInt64 {
+        (sectors.usedSectors + sectors.reservedSectors) - min(pendingSectors, sectors.usedSectors)
+    }
+
+    /// In a vault that grows, bytes of sectors that were used once, and have disk blocks. Under `lock`.
+    var reusableBytes: UInt64 {
+        let taken = takenSectors
+        return (max(peakSectors, taken) - taken) * UInt64(Geometry.sectorBytes)
     }
 
     /// Sectors released since the space was opened: increases whenever retrying a write may succeed.
@@ -60,7 +69,8 @@ extension Space {
         return sectors.contentSectors > taken ? sectors.contentSectors - taken : 0
     }
 
-    /// Disk of the host that content does not use, so that the catalogue can still be written.
+    /// Disk of the host, free or in sectors that can be used again, that users' bytes do not take: the catalogue can
+    /// still be written, and files be cut.
     static let hostReserveBytes: UInt64 = 1 << 20
     /// With more free disk than this, slots are backed before they are needed.
     static let hostPlentyBytes: UInt64 = 1 << 30

@@ -16,6 +16,8 @@ final class FullSpaceMachine {
     /// The files in `albums`, and their bytes.
     private(set) var files: [String: [UInt8]] = [:]
     private var count = 0
+    /// The request that was last made, for the text of a failure.
+    private(set) var last = ""
     private static let block = noise(4_000_000)
     static let sizes = [0, 1, 500, 2000, 4096, 7000, 12_000, 20_000, 300_000, 3_000_000]
 
@@ -52,11 +54,13 @@ final class FullSpaceMachine {
     /// removed, which always works.
     private func change(_ name: String, to bytes: [UInt8], _ body: (Handle) throws -> Void) throws -> Bool {
         var handle: Handle?
+        last = "writing \(name)"
         let isDone = try finds {
             let opened = try session.createOpen(path(name))
             handle = opened
             try body(opened)
         }
+        last = "closing \(name)"
         if let handle { try session.close(handle) }
         files[name] = bytes
         if !isDone {
@@ -72,6 +76,7 @@ final class FullSpaceMachine {
     }
 
     private func remove(_ name: String) throws {
+        last = "removing \(name)"
         try session.rm(path(name))
         files[name] = nil
     }
@@ -129,8 +134,10 @@ final class FullSpaceMachine {
     }
 
     private func edit(_ name: String, to bytes: [UInt8], _ body: (Handle) throws -> Void) throws {
+        last = "editing \(name)"
         let handle = try session.open(path(name))
         let isDone = try finds { try body(handle) }
+        last = "closing \(name)"
         try session.close(handle)
         files[name] = bytes
         if !isDone { try remove(name) }
@@ -149,13 +156,20 @@ final class FullSpaceMachine {
         case 10: try remount()
         default: session.commit(durable: Bool.random(using: &random))
         }
-        if Bool.random(using: &random) { try session.makeDurable() }
+        if Bool.random(using: &random) { try makeDurable() }
+    }
+
+    func makeDurable() throws {
+        last = "fsync"
+        try session.makeDurable()
     }
 
     func remount() throws {
-        try session.makeDurable()
+        try makeDurable()
+        last = "mounting again"
         if Bool.random(using: &random) { try session.unmount() } else { session.kill() }
         try session.mount()
+        last = "reading"
         try expectIntact()
     }
 
