@@ -153,7 +153,7 @@ final class SectorAllocator {
 
     /// Reserves between `least` and `most` consecutive sectors of one segment, at `near` if it is free; nil if no
     /// segment has them.
-    /// - Parameter stored: returns the next sectors of a segment, at or behind `first`, that may be allocated; nil: all.
+    /// - Parameter stored: returns the next sectors of a segment, at or behind `first`, with disk blocks. Nil: any do.
     func take(
         least: Int, most: Int, near: UInt64?,
         stored: ((_ segment: Int, _ first: Int) throws(StoreError) -> Range<Int>?)? = nil
@@ -166,8 +166,9 @@ final class SectorAllocator {
         guard count > 0 else { return nil }
         for step in 0...count {
             let segment = (start.segment + step) % count
-            guard mayHave(least, segment), stored == nil || freeStored.mayHave(least, segment) else { continue }
-            guard let entry = try trusted(segment) else { continue }
+            guard mayHave(least, segment), stored == nil || freeStored.mayHave(least, segment),
+                let entry = try trusted(segment)
+            else { continue }
             // The last step returns to the first segment, to search before the cursor too.
             let from = step == 0 ? min(start.index, sectorsPerSegment) : 0
             let run: Range<Int>?
