@@ -78,7 +78,7 @@ package func namesStaying(
     let former = names.filter { $0.isInDay && $0.row.id != own }.map(\.row)
     let backups =
         names.map(\.row).filter {
-            $0.parent == place && backupOriginal($0.name) == name && !former.contains($0)
+            $0.parent == place && isBackupName($0.name, of: name) && !former.contains($0)
         } + former
     if isDay { return Set(backups.map(\.id)) }
     let saved = names.map(\.row).first { $0.isOf(place, name) } ?? backups.first

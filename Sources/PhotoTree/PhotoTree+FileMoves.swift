@@ -232,7 +232,7 @@ extension PhotoTree {
 
     private func noteBackup(_ request: RenameRequest) throws(FileError) {
         var row = try photo(request.source)
-        let former = backupOriginal(request.newName) == request.name ? request.name : nil
+        let former = isBackupName(request.newName, of: request.name) ? request.name : nil
         guard row.former != former else { return }
         row.former = former
         try storePhoto(request.source, row)

@@ -40,7 +40,7 @@ extension PhotoTree {
         let hasSaved = try names(of: old).contains { $0.isOf(place.ino, name) }
         for entry in try names(of: old) {
             if staying.contains(entry.id) {
-                let isBackup = entry.parent == place.ino && backupOriginal(entry.name) == name
+                let isBackup = entry.parent == place.ino && isBackupName(entry.name, of: name)
                 // A backup that was made by linking: the saved name is another.
                 if isBackup, !hasSaved { backup = entry }
                 if !isBackup, try !inode(entry.parent).isDay { link = link ?? entry.name }
@@ -99,13 +99,17 @@ extension PhotoTree {
     func backup(
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
-        // Mostly no other name begins with this one, which one query tells.
+        // Mostly no other name begins with this one, which one query tells. Other backup names are taken only where
+        // NAME~ is there.
         let first = try sql(tables.dentries(in: directory.ino, beginning: name, limit: 2))
         if first.allSatisfy({ $0.name == name }) { return nil }
         var candidates: [UInt64] = []
         for beginning in backupBeginnings(name) {
             let rows = try sql(tables.dentries(in: directory.ino, beginning: beginning, limit: .max))
             candidates += rows.filter { backupOriginal($0.name) == name }.map(\.ino)
+        }
+        for other in otherBackups(of: name) {
+            if let found = try sql(tables.dentry(directory.ino, other)) { candidates.append(found.ino) }
         }
         for ino in candidates where ino != inode.ino {
             let found = try self.inode(ino)

@@ -140,6 +140,17 @@ import Testing
         #expect(backupOriginal(Array(name.utf8)) == original.map { Array($0.utf8) })
     }
 
+    @Test(arguments: [
+        ("a.jpz~", true), ("a.jpa~", true), ("a.jpg~~", true), ("a.jp~", false), ("a.jpz", false),
+        ("a.joz~", false), ("a.jpZ~", false), ("a.jpgz~", false),
+    ])
+    func `Vim takes another last letter where a backup exists`(name: String, isBackup: Bool) {
+        #expect(isBackupName(Array(name.utf8), of: Array("a.jpg".utf8)) == isBackup)
+        let others = otherBackups(of: Array("a.jpg".utf8)).map { String(decoding: $0, as: UTF8.self) }
+        #expect(others.contains(name) == (isBackup && name != "a.jpg~~"))
+        #expect(!isBackupName(Array("12~".utf8), of: Array("1a".utf8)))
+    }
+
     @Test func `working files are no links`() {
         #expect(kept([name(1, "a.jpg"), name(4, ".a.tmp"), moment(2, "a.jpg")], savedAs: "a.jpg") == [])
     }

@@ -361,8 +361,10 @@ import VaultFormat
         #expect(try fixture.get("albums/a.jpg") == jpeg("2024-05-01", more: 2))
     }
 
-    /// As ImageMagick's mogrify, which appends tildes until no file has the name, and the GNU programs.
-    @Test(arguments: ["x.jpg~~", "x.jpg~~~", "x.jpg.~1~", "x.jpg.~27~"], ["albums", "moments/2024-05-01"])
+    /// As ImageMagick's mogrify, which appends tildes until no file has the name, the GNU programs, and Vim.
+    @Test(
+        arguments: ["x.jpg~~", "x.jpg~~~", "x.jpg.~1~", "x.jpg.~27~", "x.jpz~", "x.jpa~"],
+        ["albums", "moments/2024-05-01"])
     func `every kind of backup is a plain file`(backup: String, directory: String) throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
