@@ -66,7 +66,7 @@ mv cp {s} .{u} && mv -f .{u} {n}
 mv mv {n} {n}~~ && cp {s} {n}
 sed sed -i s/Title-[0-9a-f]*/Title-{r}/ {n}
 sed sed -i.bak s/Title-[0-9a-f]*/Title-{r}/ {n}
-vim {v} -u NONE -N -es -b -c 'set backupcopy=no' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
+vim {v} -u NONE -N -es -b -c 'set backupskip= backupcopy=no' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
 vim {v} -u NONE -N -es -b -c 'set backupskip= backup backupcopy=no' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
 vim {v} -u NONE -N -es -b -c 'set backupskip= backup backupcopy=yes' -c '%s/Title-\\x*/Title-{r}/e' -c wq {n} </dev/null
 sh cat {s} > {n}
@@ -159,6 +159,12 @@ class Life:
             if len(words) > 2 and words[1] == b"--daemon" and os.fsencode(self.mount) in words:
                 return int(entry)
         return None
+
+    def sync(self):
+        """What was done before is in the vault, whatever happens to the daemon."""
+        directory = os.open(self.path("albums"), os.O_RDONLY)
+        os.fsync(directory)
+        os.close(directory)
 
     def kill(self):
         daemon = self.daemon()
@@ -336,7 +342,7 @@ class Life:
                 r="%08x" % self.random.getrandbits(32), v=VIM, x=taken.replace("-", ":"))
             self.step(f"in {directory}:", line)
             if killed:
-                return self.edit_killed(photo, directory, line)
+                return self.edit_killed(photo, directory, name, line)
             self.program(line, twin + "/work")
             found = {entry: open(f"{twin}/work/{entry}", "rb").read() for entry in os.listdir(twin + "/work")}
             isNew = os.stat(f"{twin}/work/{name}").st_ino != before
@@ -385,8 +391,9 @@ class Life:
             photo.original = old
         photo.data = new
 
-    def edit_killed(self, photo, directory, line):
+    def edit_killed(self, photo, directory, name, line):
         """The daemon dies within an edit: nothing but this photo may differ, and its old bytes are somewhere."""
+        self.sync()
         work = subprocess.Popen(
             ["bash", "-c", line], cwd=self.path(directory), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=self.environment(), start_new_session=True)
@@ -409,26 +416,29 @@ class Life:
         most = len(self.photos) + (2 if photo.links else 1)
         expect(self.photoCount() <= most, "split by a kill:", *loose)
         everywhere = [os.path.join(top, name) for top, _, names in os.walk(self.mount) for name in names]
-        for name in loose:
-            original = f"{os.path.dirname(name)}/.versions/{os.path.basename(name)}/original"
+        for one in loose:
+            original = f"{os.path.dirname(one)}/.versions/{os.path.basename(one)}/original"
             if os.path.exists(self.path(original)):
                 everywhere.append(self.path(original))
         olds = {photo.data, photo.original}
         isKept = self.trash == "0" or any(open(path, "rb").read() in olds for path in everywhere)
         expect(isKept, "lost by a kill:", photo.names())
         # It begins anew: what is left of it goes.
-        for name in photo.names():
-            directory, _, stem = ("albums/" + name).rpartition("/")
-            for entry in os.listdir(self.path(directory)):
+        for album_name in photo.names():
+            album, _, stem = ("albums/" + album_name).rpartition("/")
+            for entry in os.listdir(self.path(album)):
                 if entry.startswith(stem) or entry.startswith("."):
-                    self.remove(f"{directory}/{entry}")
+                    self.remove(f"{album}/{entry}")
         for inode, names in self.moments().items():
             if inode not in others:
-                for name in names:
-                    self.remove(name)
-        for name in list(self.plain):
-            if not os.path.exists(self.path(name)):
-                del self.plain[name]
+                for one in names:
+                    self.remove(one)
+        for plain in list(self.plain):
+            if not os.path.exists(self.path(plain)):
+                del self.plain[plain]
+            elif plain.startswith(f"{directory}/{name}"):
+                # A backup of before, which the program may have replaced.
+                self.plain[plain] = self.read(plain)
         self.add()
 
     def photoCount(self):
