@@ -5,7 +5,8 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Room for pages where content lies in every segment: in a space of fixed size what lies in the emptiest is moved.
+/// Room for pages where content has taken all: in a space of fixed size what lies in the emptiest segments is moved; a
+/// full host gets back the disk of what was removed.
 extension TreeSession {
     /// Runs moved in one transaction.
     private static let runsPerMove = 32
@@ -14,10 +15,10 @@ extension TreeSession {
     /// Commits after which a segment is given up though something in it is still in use.
     private static let idleCommits = 4
 
-    /// Gives the catalogue a pair of segments, emptied if need be. Returns false if no two can be emptied. Called with
+    /// Gives the catalogue a pair of segments, emptied if need be, or disk. Returns false if there is none. Called with
     /// the catalogue's lock not held.
     func makeSlotRoom() -> Bool {
-        guard !isReadOnly, space.mayVacate else { return false }
+        guard !isReadOnly, space.grows || space.mayVacate else { return false }
         let pages = space.pageSegments
         vacating.lock()
         defer { vacating.unlock() }
@@ -27,6 +28,11 @@ extension TreeSession {
         // Freed sectors can be used once no root refers to them.
         for _ in 0..<3 where space.pendingBytes > 0 {
             guard commitAndOverwrite() else { return false }
+        }
+        if space.grows {
+            if space.giveBackForSlots() { return true }
+            vainSectors = space.freedSectors
+            return false
         }
         defer { space.endVacating() }
         for _ in 0..<Self.segmentsTried where !space.hasVacantPair {

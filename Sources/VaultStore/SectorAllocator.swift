@@ -88,13 +88,11 @@ final class SectorAllocator {
         if smallCursor.segment >= last { smallCursor = (0, 0) }
     }
 
-    /// Sectors in segments that may hold content, used or not.
-    var contentSectors: UInt64 {
-        UInt64(segmentCount - excluded.filter { $0 < segmentCount }.count) * UInt64(sectorsPerSegment)
-    }
-
     /// Whether the last search found no free run for a whole chunk, and nothing was freed since.
     var isFragmented: Bool { free.shortestMissing <= Geometry.sectorsPerChunk }
+
+    /// Whole pages of free sectors in segments whose bits are in memory.
+    var freePages: Int { bits.reduce(0) { $0 + (excluded.contains($1.key) ? 0 : $1.value.freePages) } }
 
     func isUnused(_ segment: Int) -> Bool { usedCounts[segment] == 0 && isQuiet(segment) }
 

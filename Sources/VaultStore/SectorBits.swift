@@ -157,6 +157,25 @@ final class SegmentBits {
         reserved = BitRow(count: sectors)
     }
 
+    /// Whole pages of free sectors: bytes of zeros.
+    var freePages: Int {
+        zip(used.words, reserved.words).reduce(0) { count, words in
+            let taken = words.0 | words.1
+            // The lowest bit of each byte tells whether one of its bits is set.
+            let folded = taken | taken >> 4 & 0x0F0F_0F0F_0F0F_0F0F
+            let twice = folded | folded >> 2 & 0x3333_3333_3333_3333
+            let once = (twice | twice >> 1) & 0x0101_0101_0101_0101
+            return count + 8 - once.nonzeroBitCount
+        }
+    }
+
     /// Whether the disk has the same bits.
     var isClean: Bool { dirtyPages.isEmpty && frozenPages.isEmpty && reservedCount == 0 }
+}
+
+extension SectorAllocator {
+    /// Sectors in segments that may hold content, used or not.
+    var contentSectors: UInt64 {
+        UInt64(segmentCount - excluded.filter { $0 < segmentCount }.count) * UInt64(sectorsPerSegment)
+    }
 }

@@ -132,7 +132,7 @@ extension Space {
             if purpose == .user && area == .onDisk {
                 let left = reusableBytes + lastHostBytes.load(ordering: .relaxed)
                 let taken = UInt64(least * Geometry.sectorBytes)
-                guard left >= taken + Self.hostReserveBytes else { throw .noRoom }
+                guard left >= taken + Self.usedReserveBytes else { throw .noRoom }
             }
             if purpose == .user && !grows {
                 if freeSectors < UInt64(most) + systemReserveSectors { noticeGrowth() }

@@ -64,13 +64,13 @@ extension Space {
         let pairBytes = Double(2 * files.segmentBytes)
         guard !grows else {
             let left = content - best * bytesPerFile
-            let perSlot = Double(2 * Geometry.pageBytes)
-            let host = Double(lastHostBytes.load(ordering: .relaxed)) - Double(stepBytes)
-            // Slots take disk that content has never used, until that is given back.
-            return best
-                + min(
-                    max(0, left) / (bytesPerFile + slotsPerFile * perSlot),
-                    max(0, host) / (slotsPerFile * perSlot))
+            let (host, returnable) = (lastHostBytes.load(ordering: .relaxed), returnableBytes)
+            let disk = Double(host + returnable) - Double(stepBytes)
+            // Where little of it is whole pages, files are in pieces, and take more rows.
+            let unused = Double(host + reusableBytes + 1)
+            let scattered = host < Self.hostPlentyBytes ? 1 - Double(host + returnable) / unused : 0
+            let diskPerFile = slotsPerFile * (1 + scattered) * Double(2 * Geometry.pageBytes)
+            return best + min(max(0, left) / (bytesPerFile + diskPerFile), max(0, disk) / diskPerFile)
         }
         var (content, slots) = (content, slots)
         var added = 0
@@ -84,6 +84,13 @@ extension Space {
             best = max(best, min(content / bytesPerFile, slots / slotsPerFile))
         }
         return best
+    }
+
+    /// Disk of free sectors that a full host can have back for slots, as far as their bits are in memory. Under `lock`.
+    private var returnableBytes: UInt64 {
+        let host = lastHostBytes.load(ordering: .relaxed)
+        guard host < Self.hostPlentyBytes else { return 0 }
+        return min(reusableBytes, UInt64(sectors.freePages * Geometry.pageBytes))
     }
 
     /// Pairs of segments that the catalogue can still get: where none are free, content makes way. Under `lock`.

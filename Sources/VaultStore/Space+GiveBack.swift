@@ -1,4 +1,5 @@
 import LinuxIO
+import Synchronization
 import VaultFormat
 
 /// A vault of one space returns unused disk to the host: empty segments at its end are removed, free sectors elsewhere
@@ -34,6 +35,25 @@ extension Space {
         trimLastPair()
         try files.sync()
     }
+
+    /// Returns the disk of free sectors to a host that is full, so that the catalogue can have it. Returns whether the
+    /// catalogue can have more then. Best effort.
+    public func giveBackForSlots() -> Bool {
+        // With room for slots it is not the disk that the catalogue lacks.
+        guard grows, (try? requireWritable()) != nil, !hasHostRoomForSlots else { return false }
+        let count = lock.withLock { sectors.segmentCount }
+        guard (try? requireOwnFiles(0, count * files.sectorsPerSegment)) != nil else { return false }
+        for number in 0..<count { punch(number) }
+        hostKnown.withLock { $0 = nil }
+        let pages = lock.withLock { Set(pairs.flatMap { [Int($0.a), Int($0.b)] }) }
+        let held = (0..<count).filter { !pages.contains($0) }.reduce(0) { $0 + files.blockBytes($1) }
+        lock.withLock {
+            peakSectors = max(min(peakSectors, held / UInt64(Geometry.sectorBytes)), sectors.usedSectors)
+        }
+        return hasHostRoomForSlots
+    }
+
+    private var hasHostRoomForSlots: Bool { lock.withLock { mayAddSlots(for: .addition) } }
 
     /// Whether the vault's unused disk is worth the commits of a pass.
     private func isMuchUnused() throws(StoreError) -> Bool {

@@ -1,4 +1,5 @@
 import LinuxIO
+import Synchronization
 import VaultFormat
 
 /// The purpose of a change of the catalogue: how much of the room for pages it must leave.
@@ -151,14 +152,23 @@ extension Space {
 
     /// Whether slots may be added. The room that this takes is users' as well: half of a space's segments stay for
     /// content. Under `lock`.
-    private func mayAddSlots(for purpose: ChangePurpose) -> Bool {
+    func mayAddSlots(for purpose: ChangePurpose) -> Bool {
         guard grows else { return slots.backedSlots < slots.slotCount || mayGrowIntoPair }
         if purpose == .removal { return true }
         return ((try? hostAvailable()) ?? 0) >= stepBytes
     }
 
     /// The host's disk that must be free before slots are added for users.
-    var stepBytes: UInt64 { 2 * UInt64(2 * limits.slotsPerStep * Geometry.pageBytes) }
+    var stepBytes: UInt64 { 2 * UInt64(2 * Self.slotsPerLeastStep * Geometry.pageBytes) }
+
+    /// Slots that are added at once on a host that is nearly full.
+    private static let slotsPerLeastStep = 32
+
+    /// Slots that are added at once. Under `lock`.
+    private var slotsPerStep: Int {
+        let host = lastHostBytes.load(ordering: .relaxed) / UInt64(4 * Geometry.pageBytes)
+        return min(limits.slotsPerStep, max(Self.slotsPerLeastStep, Int(clamping: host)))
+    }
 
     // MARK: Segments of pages
 
@@ -198,7 +208,7 @@ extension Space {
     /// room on a host that honours preallocation. Under `lock`.
     func preallocateSlots() throws(StoreError) {
         let inPair = slots.backedSlots - slotsPerPair * (pairs.count - 1)
-        let count = min(inPair + limits.slotsPerStep, slotsPerPair)
+        let count = min(inPair + slotsPerStep, slotsPerPair)
         guard let pair = pairs.last else { return }
         for number in [pair.a, pair.b] {
             try files.preallocate(Int(number), bytes: UInt64(count * Geometry.pageBytes))

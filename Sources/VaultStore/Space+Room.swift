@@ -18,9 +18,9 @@ extension Space {
             let used = takenSectors
             if grows {
                 let free = reusableBytes + host
+                let reserved = max(min(host, Self.hostReserveBytes), Self.usedReserveBytes)
                 return SpaceUse(
-                    total: used * sectorBytes + free, free: free,
-                    available: free > Self.hostReserveBytes ? free - Self.hostReserveBytes : 0)
+                    total: used * sectorBytes + free, free: free, available: free - min(free, reserved))
             }
             let total = sectors.contentSectors
             let free = total > used ? total - used : 0
@@ -69,9 +69,11 @@ extension Space {
         return sectors.contentSectors > taken ? sectors.contentSectors - taken : 0
     }
 
-    /// Disk of the host, free or in sectors that can be used again, that users' bytes do not take: the catalogue can
-    /// still be written, and files be cut.
+    /// Disk of the host that content does not use, so that the catalogue can still be written.
     static let hostReserveBytes: UInt64 = 1 << 20
+    /// Disk of the host, free or in sectors that can be used again, that users' bytes do not take, so that files can be
+    /// cut.
+    static let usedReserveBytes: UInt64 = 192 << 10
     /// With more free disk than this, slots are backed before they are needed.
     static let hostPlentyBytes: UInt64 = 1 << 30
 

@@ -124,9 +124,9 @@ import Testing
         #expect(try session.get("albums/long") == Array(bytes[..<50_000]))
     }
 
-    @Test(arguments: [4096, 20_000, 300_000, 3_000_000]) func `what df shows can be written`(size: Int) throws
-    {
-        let session = try Kind.shared.session()
+    @Test(arguments: [4096, 20_000, 300_000, 3_000_000], [Kind.shared, .host])
+    func `what df shows can be written`(size: Int, kind: Kind) throws {
+        let session = try kind.session()
         defer { session.kill() }
         let machine = FullSpaceMachine(session, seed: UInt64(size))
         try machine.expectShown(size)
