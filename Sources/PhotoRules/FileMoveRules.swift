@@ -73,7 +73,7 @@ package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     case (.moveInAlbums, .plain): FileMove(maySave: true, after: [.classify])
     case (.moveInAlbums, .photo): FileMove(maySave: true, after: [.replaceBackup, .noteBackup, .followName])
     case (.moveInAlbums, .trashedPhoto): FileMove(maySave: true, after: [.replaceBackup])
-    case (.moveInAlbums, .copy): FileMove(maySave: true)
+    case (.moveInAlbums, .copy): FileMove(maySave: true, after: [.replaceBackup])
     case (.moveInAlbums, .special): FileMove()
 
     case (.moveIntoDay, .plain): FileMove(maySave: true, after: [.classify])

@@ -223,10 +223,18 @@ extension PhotoTree {
         guard try isClassifiable(request.newName, in: request.to),
             let backup = try backup(of: request.newName, in: request.to, except: source)
         else { return false }
+        let isSame = source.isCopy
+        // Saved with the bytes that it had.
+        if isSame, try photo(representedBy: source)?.ino != backup.ino { return false }
         let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
+        var row = try photo(isSame ? backup : source)
+        if isSame {
+            (row.ino, row.former) = (source.ino, nil)
+            try forgetCopy(source)
+        }
         try replacePhoto(
-            from: backup, to: source, try photo(source), except: staying, in: request.to,
-            named: request.newName, space, now: request.now)
+            from: backup, to: source, row, except: staying, in: request.to, named: request.newName,
+            isSame: isSame, space, now: request.now)
         return true
     }
 

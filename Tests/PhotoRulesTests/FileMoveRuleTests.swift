@@ -22,10 +22,10 @@ import Testing
         return move.before + [move.name] + move.after + move.finally
     }
 
-    @Test func `in albums names move, plain files may become photos, and only a photo replaces its backup`() {
+    @Test func `in albums names move, plain files may become photos, and photos replace backups`() {
         #expect(steps(.moveInAlbums, .plain) == [.move, .classify])
         #expect(steps(.moveInAlbums, .special) == [.move])
-        #expect(steps(.moveInAlbums, .copy) == [.move])
+        #expect(steps(.moveInAlbums, .copy) == [.move, .replaceBackup])
         #expect(steps(.moveInAlbums, .photo) == [.move, .replaceBackup, .noteBackup, .followName])
         #expect(steps(.moveInAlbums, .trashedPhoto) == [.move, .replaceBackup])
     }

@@ -381,6 +381,25 @@ import VaultFormat
         #expect(try fixture.library.photoCount() == 1)
     }
 
+    /// As `sed -i.bak` that finds nothing to replace: the new file is a copy of the photo before it gets its name.
+    @Test func `a photo saved with its own bytes beside a backup stays the photo`() throws {
+        let fixture = try Fixture()
+        let bytes = jpeg("2024-05-01", more: 1)
+        try fixture.put("albums/x.jpg", bytes)
+        try fixture.mkdir("albums/B")
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/B/m.jpg")
+        try fixture.put("albums/sedAbCdEf", bytes)
+        try fixture.mv("albums/x.jpg", "albums/x.jpg.bak")
+        try fixture.mv("albums/sedAbCdEf", "albums/x.jpg")
+        #expect(try fixture.stat("albums/x.jpg").nlink == 3)
+        #expect(try fixture.stat("albums/x.jpg.bak").nlink == 1)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.get("albums/x.jpg.bak") == bytes)
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 2))
+        #expect(try fixture.get("albums/B/m.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(try fixture.get("albums/x.jpg.bak") == bytes)
+    }
+
     /// Between the lookup and the link other requests are served.
     @Test func `a link of a file found in a day is a membership though memory is short`() throws {
         let fixture = try Fixture(limits: .least)
