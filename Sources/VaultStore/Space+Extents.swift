@@ -1,5 +1,4 @@
 import LinuxIO
-import Synchronization
 import VaultCrypto
 public import VaultFormat
 
@@ -130,9 +129,8 @@ extension Space {
         return try lock.withLock { () throws(StoreError) -> ExtentRun in
             var most = most
             if purpose == .user && area == .onDisk {
-                let left = reusableBytes + lastHostBytes.load(ordering: .relaxed)
                 let taken = UInt64(least * Geometry.sectorBytes)
-                guard left >= taken + Self.usedReserveBytes else { throw .noRoom }
+                guard reusableBytes >= taken + Self.usedReserveBytes else { throw .noRoom }
             }
             if purpose == .user && !grows {
                 if freeSectors < UInt64(most) + systemReserveSectors { noticeGrowth() }

@@ -17,10 +17,10 @@ extension Space {
             let sectorBytes = UInt64(Geometry.sectorBytes)
             let used = takenSectors
             if grows {
-                let free = reusableBytes + host
-                let reserved = max(min(host, Self.hostReserveBytes), Self.usedReserveBytes)
-                return SpaceUse(
-                    total: used * sectorBytes + free, free: free, available: free - min(free, reserved))
+                let reusable = reusableBytes
+                let reserved = min(host, Self.hostReserveBytes) + min(reusable, Self.usedReserveBytes)
+                let free = reusable + host
+                return SpaceUse(total: used * sectorBytes + free, free: free, available: free - reserved)
             }
             let total = sectors.contentSectors
             let free = total > used ? total - used : 0
@@ -71,8 +71,8 @@ extension Space {
 
     /// Disk of the host that content does not use, so that the catalogue can still be written.
     static let hostReserveBytes: UInt64 = 1 << 20
-    /// Disk of the host, free or in sectors that can be used again, that users' bytes do not take, so that files can be
-    /// cut.
+    /// Bytes of sectors that can be used again on a full host, and are kept from users' bytes, so that files can be
+    /// cut: the host's own reserve may be the catalogue's by then.
     static let usedReserveBytes: UInt64 = 192 << 10
     /// With more free disk than this, slots are backed before they are needed.
     static let hostPlentyBytes: UInt64 = 1 << 30
