@@ -75,7 +75,7 @@ extension Space {
         lock.withLock {
             let pageSegments = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
             while let last = sectors.lastRemovable, !pageSegments.contains(last) {
-                guard files.remove(last) else { return }
+                guard !keepsFreeSectors || files.isHole(last), files.remove(last) else { return }
                 sectors.removeLast()
             }
         }

@@ -324,8 +324,8 @@ extension Space {
         if !isClean { try publish(freeze(), durable: true) }
         // Everything is durable by now, so a failure here loses nothing: the remaining sectors are free for the next
         // mount.
-        try? overwriteAll()
-        if hasPublished && writeStop == nil {
+        if !keepsFreeSectors { try? overwriteAll() }
+        if hasPublished && writeStop == nil && !keepsFreeSectors {
             try? giveBack { () throws(StoreError) in try publish(freeze(), durable: true) }
         }
         do throws(StoreError) {

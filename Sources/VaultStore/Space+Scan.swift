@@ -231,6 +231,7 @@ extension UnlockedSpace {
         let space: Space
         do throws(StoreError) {
             space = try Space.openBlank(files: files, keys: keys, options: options)
+            space.keepsFreeSectors = true
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
         guard let stop = space.formatStop, !readOnly else { return space }
         space.giveUpClaim()

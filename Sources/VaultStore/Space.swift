@@ -152,6 +152,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Whether the space was opened to build a new state and no root could be read; see `openBlank`.
     var isBlank = false
+    /// Whether free sectors keep what they hold: in a repair they may be those of a newer state, whose roots are away
+    /// and come back later. The next mount overwrites them and gives them back.
+    var keepsFreeSectors = false
     /// All roots that were found.
     var foundRoots: [FoundRoot] = []
     /// Whether this mount has preallocated all slots that should have disk blocks; see `ensurePreallocated`.

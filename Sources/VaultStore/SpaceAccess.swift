@@ -102,13 +102,15 @@ extension UnlockedSpace {
         var (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         files.exchanged = places
         options.acceptsDamagedPhotos = acceptsDamagedPhotos
-        // Foreign files with distant numbers do not count: a repair removes unused segments at the end.
+        // Foreign files with distant numbers do not count: a repair removes empty segments at the end.
         if passesGaps, !layout.isShared {
             countSegments(through: try vault.listing(layout).numbers.last ?? -1, &options)
         }
         try begin(options.claim, takingOver: takingOver)
         do throws(StoreError) {
-            return try Space.open(files: files, keys: keys, options: options)
+            let space = try Space.open(files: files, keys: keys, options: options)
+            space.keepsFreeSectors = passesGaps
+            return space
         } catch {
             options.claim?.giveUp(newest: nil)
             throw VaultError(error, doing: "no state of the space can be read")

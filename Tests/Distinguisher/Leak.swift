@@ -38,7 +38,7 @@ public enum Leak: String, CaseIterable, Sendable {
     /// The features of which at least one must find it.
     private var finders: [String] {
         switch self {
-        case .looksNotTouched: ["mtime: header - spaces"]
+        case .looksNotTouched: ["mtime: header - spaces", "mtime: is the header's later"]
         case .filesOfTheirOwn: ["mtime rank of own files: decoy - others"]
         // Only a host's counters and its journal tell of it, many of them a little.
         case .filesOfTheirOwnLevelled, .withoutCoverTraffic: []

@@ -138,7 +138,8 @@ extension Space {
         for _ in 0..<3 { try publish(freeze(), durable: true) }
     }
 
-    /// In a vault that grows, removes the segments at the end that are not in use: some before them may be missing.
+    /// In a vault that grows, removes the segments at the end that are not in use and empty: some before them may be
+    /// missing.
     public func removeUnusedEnd() throws(StoreError) {
         guard grows else { return }
         removeLastSegments()

@@ -164,7 +164,7 @@ import VaultFormat
             try subject.fixture.close()
             try restore(subject)
         }
-        #expect(whole > 30 && partly > 4, "\(whole) whole, \(partly) partly")
+        #expect(whole > 30 && whole + partly > 40, "\(whole) whole, \(partly) partly")
     }
 
     /// Records are part of a durable commit: names and overwritten files are as in the last one. Bytes of files that
