@@ -11,11 +11,12 @@ import Testing
     private static let environment = ProcessInfo.processInfo.environment
     private static let wanted = environment["OBSCURA_DAMAGE_SEEDS"].flatMap { UInt64($0) }
     private static let first = environment["OBSCURA_DAMAGE_SEED"].flatMap { UInt64($0) } ?? 1
-    private static let seedsOfTests: UInt64 = 3
+    /// In the last a newer state's photos lie in what the older one takes for free.
+    private static let seedsOfTests: [UInt64] = [1, 2, 3, 15]
 
     @Test func `every seed keeps what it had`() throws {
-        let count = Self.wanted ?? Self.seedsOfTests
-        for seed in Self.first..<Self.first + count {
+        let seeds = Self.wanted.map { Array(Self.first..<Self.first + $0) } ?? Self.seedsOfTests
+        for seed in seeds {
             do { try DamageMachine(seed: seed).run() } catch { Issue.record("seed \(seed): \(error)") }
             if Self.wanted != nil { print("damage: seed \(seed)") }
         }
