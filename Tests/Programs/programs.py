@@ -351,13 +351,14 @@ class Life:
                 return
             self.program(line, self.path(directory))
         isDated = "DateTimeOriginal" in line and not photo.pinned
+        day = photo.day
         if isDated:
             photo.day = taken
         # A photo that gets another date in its day leaves that.
         if not (isDated and isMoment):
             here = {entry for entry in os.listdir(self.path(directory)) if entry.startswith(name)}
             expect(here == set(found), "files beside", place, ":", sorted(here), "and not", sorted(found))
-        self.saved(photo, place, found, isNew)
+        self.saved(photo, place, found, isNew, day)
         if isDated and isMoment and not photo.names():
             places = [one for places in self.moments().values() for one in places]
             photo.moment = next(
@@ -368,8 +369,8 @@ class Life:
             ["bash", "-c", line], cwd=directory, capture_output=True, text=True, env=self.environment())
         expect(ended.returncode == 0, line, "in", directory, ":", ended.stdout, ended.stderr)
 
-    def saved(self, photo, place, found, isNew):
-        """What the contract says of a save: `found` are the files that it left."""
+    def saved(self, photo, place, found, isNew, day):
+        """What the contract says of a save: `found` are the files that it left, and `day` that of the old bytes."""
         directory, _, name = place.rpartition("/")
         new, old = found[name], photo.data
         for entry, data in found.items():
@@ -380,7 +381,7 @@ class Life:
             if staying:
                 other = Photo(old)
                 other.links, photo.links = staying, photo.links - staying
-                other.day = photo.day
+                other.day = day
                 other.pinned = photo.pinned
                 self.photos.append(other)
                 # A backup that is one more link of it is no plain file.
