@@ -347,7 +347,8 @@ class Life:
             found = {entry: open(f"{twin}/work/{entry}", "rb").read() for entry in os.listdir(twin + "/work")}
             isNew = os.stat(f"{twin}/work/{name}").st_ino != before
             # Two files of the same bytes would be one photo.
-            if photo.links and found[name] == photo.data:
+            same = any(other.data == found[name] for other in self.photos if other is not photo)
+            if same or photo.links and found[name] == photo.data:
                 return
             self.program(line, self.path(directory))
         isDated = "DateTimeOriginal" in line and not photo.pinned
