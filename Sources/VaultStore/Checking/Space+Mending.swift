@@ -120,11 +120,14 @@ extension Space {
     public var pageSegments: Set<Int> { lock.withLock { Set(pairs.flatMap { [Int($0.a), Int($0.b)] }) } }
 
     /// In a vault that grows, creates missing segments again, so that they can be written: those given, and if
-    /// `fillsGaps` all before the last one in use.
+    /// `fillsGaps` all before the last one that stays.
     public func remakeSegments(_ numbers: [Int], fillsGaps: Bool) throws(StoreError) {
         guard grows else { return }
-        let last =
-            !fillsGaps ? 0 : lock.withLock { (0..<sectors.segmentCount).last { !sectors.isUnused($0) } } ?? 0
+        // Those that stay because they may be a newer state's have gaps before them as well.
+        let stays = { [self] (number: Int) in
+            !sectors.isUnused(number) || files.hasFile(number) && !files.isHole(number)
+        }
+        let last = !fillsGaps ? 0 : lock.withLock { (0..<sectors.segmentCount).last(where: stays) } ?? 0
         for number in numbers + (0..<last).filter({ !files.hasFile($0) }) { try files.create(number) }
         lock.withLock {
             lostSegments.subtract(numbers)
