@@ -21,23 +21,19 @@ package func backupOriginal(_ name: [UInt8]) -> [UInt8]? {
     return nil
 }
 
-/// Whether a program names a backup of NAME so: see `backupOriginal`. Vim takes another last letter where NAME~ exists:
-/// IMG_1.jpz~ for IMG_1.jpg, then IMG_1.jpy~ and so on.
+/// Whether a program names a backup of NAME so; see `backupOriginal` and `isVimBackup`.
 package func isBackupName(_ backup: [UInt8], of name: [UInt8]) -> Bool {
-    if backupOriginal(backup) == name { return true }
-    guard backup.count == name.count + 1, backup.last == tilde, hasExtension(name) else { return false }
+    backupOriginal(backup) == name || isVimBackup(backup, of: name)
+}
+
+/// Whether Vim names a backup of NAME so where NAME~ exists: with another last letter, IMG_1.jpz~ for IMG_1.jpg, then
+/// IMG_1.jpy~ and so on. NAME has an extension.
+package func isVimBackup(_ backup: [UInt8], of name: [UInt8]) -> Bool {
+    guard backup.count == name.count + 1, backup.last == tilde,
+        name.dropFirst().dropLast().contains(UInt8(ascii: "."))
+    else { return false }
     return (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(backup[name.count - 1])
         && backup.dropLast(2) == name.dropLast()
-}
-
-private func hasExtension(_ name: [UInt8]) -> Bool {
-    name.dropFirst().dropLast().contains(UInt8(ascii: "."))
-}
-
-/// The names besides those of `backupBeginnings` that a backup of NAME may have.
-package func otherBackups(of name: [UInt8]) -> [[UInt8]] {
-    guard hasExtension(name) else { return [] }
-    return (UInt8(ascii: "a")...UInt8(ascii: "z")).reversed().map { name.dropLast() + [$0, tilde] }
 }
 
 /// The beginnings of all backup names of NAME, longer than NAME itself.

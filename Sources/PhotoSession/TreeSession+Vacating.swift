@@ -29,11 +29,13 @@ extension TreeSession {
         for _ in 0..<3 where space.pendingBytes > 0 {
             guard commitAndOverwrite() else { return false }
         }
-        if space.grows {
-            if space.giveBackForSlots() { return true }
-            vainSectors = space.freedSectors
-            return false
-        }
+        let isMade = space.grows ? space.giveBackForSlots() : emptyPair()
+        if !isMade { vainSectors = space.freedSectors }
+        return isMade
+    }
+
+    /// Gives the catalogue a pair of segments, those that hold least. Returns false if no two can be emptied.
+    private func emptyPair() -> Bool {
         defer { space.endVacating() }
         for _ in 0..<Self.segmentsTried where !space.hasVacantPair {
             guard let sectors = space.beginVacating() else { break }
@@ -42,9 +44,7 @@ extension TreeSession {
                 if error == .damaged { space.noteUnvacatable(sectors) }
             }
         }
-        if space.growIntoVacantPair() { return true }
-        vainSectors = space.freedSectors
-        return false
+        return space.growIntoVacantPair()
     }
 
     private func commitAndOverwrite() -> Bool {

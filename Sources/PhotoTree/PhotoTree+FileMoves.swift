@@ -175,13 +175,17 @@ extension PhotoTree {
             return PhotoRow(source.row, probe, named: request.newName, now: request.now)
         }
         if source.isPhoto { return try photo(source) }
-        // The photo is saved with the bytes that it has.
-        guard let photo = request.target?.inode, try self.photo(representedBy: source)?.ino == photo.ino
-        else {
-            return nil
+        return try request.target.flatMap { target throws(FileError) in
+            try row(of: target.inode, savedAs: source)
         }
+    }
+
+    /// The row of a photo for a copy that takes its place, because the photo was saved with the bytes that it has; nil
+    /// if the file is no copy of it.
+    private func row(of photo: Inode, savedAs copy: Inode) throws(FileError) -> PhotoRow? {
+        guard try self.photo(representedBy: copy)?.ino == photo.ino else { return nil }
         var row = try self.photo(photo)
-        row.ino = source.ino
+        row.ino = copy.ino
         return row
     }
 
@@ -223,18 +227,17 @@ extension PhotoTree {
         guard try isClassifiable(request.newName, in: request.to),
             let backup = try backup(of: request.newName, in: request.to, except: source)
         else { return false }
-        let isSame = source.isCopy
-        // Saved with the bytes that it had.
-        if isSame, try photo(representedBy: source)?.ino != backup.ino { return false }
+        let wasCopy = source.isCopy
+        let saved = wasCopy ? try row(of: backup, savedAs: source) : try photo(source)
+        guard var row = saved else { return false }
         let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
-        var row = try photo(isSame ? backup : source)
-        if isSame {
-            (row.ino, row.former) = (source.ino, nil)
+        if wasCopy {
+            row.former = nil
             try forgetCopy(source)
         }
         try replacePhoto(
             from: backup, to: source, row, except: staying, in: request.to, named: request.newName,
-            isSame: isSame, space, now: request.now)
+            isSame: wasCopy, space, now: request.now)
         return true
     }
 

@@ -99,8 +99,7 @@ extension PhotoTree {
     func backup(
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
-        // Mostly no other name begins with this one, which one query tells. Other backup names are taken only where
-        // NAME~ is there.
+        // Mostly no other name begins with this one, which one query tells.
         let first = try sql(tables.dentries(in: directory.ino, beginning: name, limit: 2))
         if first.allSatisfy({ $0.name == name }) { return nil }
         var candidates: [UInt64] = []
@@ -108,8 +107,10 @@ extension PhotoTree {
             let rows = try sql(tables.dentries(in: directory.ino, beginning: beginning, limit: .max))
             candidates += rows.filter { backupOriginal($0.name) == name }.map(\.ino)
         }
-        for other in otherBackups(of: name) {
-            if let found = try sql(tables.dentry(directory.ino, other)) { candidates.append(found.ino) }
+        // Vim takes another name only where NAME~ exists.
+        if try sql(tables.dentry(directory.ino, name + [UInt8(ascii: "~")])) != nil {
+            let rows = try sql(tables.dentries(in: directory.ino, beginning: name.dropLast(), limit: .max))
+            candidates += rows.filter { isVimBackup($0.name, of: name) }.map(\.ino)
         }
         for ino in candidates where ino != inode.ino {
             let found = try self.inode(ino)

@@ -25,7 +25,7 @@ final class SectorAllocator {
     private(set) var freedCount: UInt64 = 0
 
     private var bits: [Int: SegmentBits] = [:]
-    /// What searches have found out, for all free sectors and for those with disk blocks.
+    /// Bounds of the free runs: of all free sectors, and of those with disk blocks.
     private var (free, freeStored): (FreeRunBounds, FreeRunBounds)
     /// Segments whose bits contradict their counts or cannot be read: nothing is allocated there.
     private(set) var distrusted: Set<Int> = []
@@ -156,7 +156,7 @@ final class SectorAllocator {
         least: Int, most: Int, near: UInt64?,
         stored: ((_ segment: Int, _ first: Int) throws(StoreError) -> Range<Int>?)? = nil
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {
-        if least >= (stored == nil ? free : freeStored).shortestMissing { return nil }
+        if least >= (stored == nil ? free.shortestMissing : freeStored.shortestMissing) { return nil }
         if let near, let found = try takeAt(near, least: least, most: most) { return found }
         let isSmall = most < Geometry.sectorsPerChunk
         let start = isSmall ? smallCursor : cursor

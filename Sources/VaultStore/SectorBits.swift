@@ -113,9 +113,9 @@ private struct WordMasks: Sequence, IteratorProtocol {
     }
 }
 
-/// How long free runs can be at most, as searches have found out.
+/// Upper bounds of the lengths of free runs, in sectors, which earlier searches left.
 struct FreeRunBounds {
-    /// In each segment, in sectors; `unknown` if nothing is known.
+    /// The bound in each segment; `unknown` before a search.
     var longest: [UInt32]
     /// No segment has a free run of so many sectors. True until something is freed.
     var shortestMissing = Int.max

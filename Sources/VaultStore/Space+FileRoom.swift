@@ -28,11 +28,12 @@ extension Space {
                 pages: limits.reservedSlots / 2 + Self.pagesPerChange, .addition, bitmaps: bitmaps)
             let made = Double(purgeable / Self.purgedBytesUsual) * slotsPerFile
             let slots = max(0, Double(slotsAfterCommits - least)) + made
+            let returnable = returnableBytes
             func files(_ bytes: Int) -> Double {
                 let sectors = (bytes == 0 ? 0 : Geometry.sectors(forPlaintext: bytes)) + Self.sectorsPerRecord
                 return filesThatFit(
                     bytesPerFile: Double(sectors * Geometry.sectorBytes), slotsPerFile,
-                    content: Double(available), slots: slots)
+                    content: Double(available), slots: slots, returnable: returnable)
             }
             let small = files(Geometry.pageBytes) * Double(Geometry.pageBytes)
             // Larger files are split where the room is scattered, and never take more than the smallest.
@@ -57,14 +58,16 @@ extension Space {
     private static let purgedBytesUsual: UInt64 = 4 << 20
 
     /// How many files fit, if the catalogue takes more segments or more of the host's disk as it grows. Under `lock`.
+    ///
+    /// - Parameter returnable: `returnableBytes`, which take some time to count.
     private func filesThatFit(
-        bytesPerFile: Double, _ slotsPerFile: Double, content: Double, slots: Double
+        bytesPerFile: Double, _ slotsPerFile: Double, content: Double, slots: Double, returnable: UInt64
     ) -> Double {
         var best = min(content / bytesPerFile, slots / slotsPerFile)
         let pairBytes = Double(2 * files.segmentBytes)
         guard !grows else {
             let left = content - best * bytesPerFile
-            let (host, returnable) = (lastHostBytes.load(ordering: .relaxed), returnableBytes)
+            let host = lastHostBytes.load(ordering: .relaxed)
             let disk = Double(host + returnable) - Double(stepBytes)
             // Where little of it is whole pages, files are in pieces, and take more rows.
             let unused = Double(host + reusableBytes + 1)
@@ -89,7 +92,7 @@ extension Space {
     /// Disk of free sectors that a full host can have back for slots, as far as their bits are in memory. Under `lock`.
     private var returnableBytes: UInt64 {
         let host = lastHostBytes.load(ordering: .relaxed)
-        guard host < Self.hostPlentyBytes else { return 0 }
+        guard grows, host < Self.hostPlentyBytes else { return 0 }
         return min(reusableBytes, UInt64(sectors.freePages * Geometry.pageBytes))
     }
 

@@ -45,11 +45,8 @@ extension Space {
         guard (try? requireOwnFiles(0, count * files.sectorsPerSegment)) != nil else { return false }
         for number in 0..<count { punch(number) }
         hostKnown.withLock { $0 = nil }
-        let pages = lock.withLock { Set(pairs.flatMap { [Int($0.a), Int($0.b)] }) }
-        let held = (0..<count).filter { !pages.contains($0) }.reduce(0) { $0 + files.blockBytes($1) }
-        lock.withLock {
-            peakSectors = max(min(peakSectors, held / UInt64(Geometry.sectorBytes)), sectors.usedSectors)
-        }
+        let held = blockBytes(of: Set(0..<count).subtracting(pageSegments)) / UInt64(Geometry.sectorBytes)
+        lock.withLock { peakSectors = max(min(peakSectors, held), sectors.usedSectors) }
         return hasHostRoomForSlots
     }
 
@@ -62,9 +59,11 @@ extension Space {
             let pages = UInt64(2 * (slots.usedSlots + limits.reservedSlots) * Geometry.sectorsPerPage)
             return (sectors.segmentCount, (content + pages) * UInt64(Geometry.sectorBytes))
         }
-        var held: UInt64 = 0
-        for number in 0..<count { held += files.blockBytes(number) }
-        return held > used + used / 50 + Self.spareBytesMax
+        return blockBytes(of: 0..<count) > used + used / 50 + Self.spareBytesMax
+    }
+
+    private func blockBytes(of segments: some Sequence<Int>) -> UInt64 {
+        segments.reduce(0) { $0 + files.blockBytes($1) }
     }
 
     /// Unused disk that is not worth a pass, which costs commits.
@@ -75,10 +74,15 @@ extension Space {
         lock.withLock {
             let pageSegments = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
             while let last = sectors.lastRemovable, !pageSegments.contains(last) {
-                guard !keepsFreeSectors || files.isHole(last), files.remove(last) else { return }
+                guard !mayHoldNewerState(last), files.remove(last) else { return }
                 sectors.removeLast()
             }
         }
+    }
+
+    /// Whether a segment has data that must stay, used or not; see `keepsFreeSectors`.
+    func mayHoldNewerState(_ number: Int) -> Bool {
+        keepsFreeSectors && files.hasFile(number) && !files.isHole(number)
     }
 
     /// Punches holes for a segment's free runs, which are reserved meanwhile.

@@ -152,8 +152,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Whether the space was opened to build a new state and no root could be read; see `openBlank`.
     var isBlank = false
-    /// Whether free sectors keep what they hold: in a repair they may be those of a newer state, whose roots are away
-    /// and come back later. The next mount overwrites them and gives them back.
+    /// Whether free sectors keep their bytes: a repair neither overwrites them nor gives them back, because they may
+    /// belong to a newer state whose roots are away and come back later. The next mount gives them back.
     var keepsFreeSectors = false
     /// All roots that were found.
     var foundRoots: [FoundRoot] = []

@@ -123,10 +123,8 @@ extension Space {
     /// `fillsGaps` all before the last one that stays.
     public func remakeSegments(_ numbers: [Int], fillsGaps: Bool) throws(StoreError) {
         guard grows else { return }
-        // Those that stay because they may be a newer state's have gaps before them as well.
-        let stays = { [self] (number: Int) in
-            !sectors.isUnused(number) || files.hasFile(number) && !files.isHole(number)
-        }
+        // A segment that may hold a newer state stays at the end: the gaps before it are filled as well.
+        let stays = { [self] (number: Int) in !sectors.isUnused(number) || mayHoldNewerState(number) }
         let last = !fillsGaps ? 0 : lock.withLock { (0..<sectors.segmentCount).last(where: stays) } ?? 0
         for number in numbers + (0..<last).filter({ !files.hasFile($0) }) { try files.create(number) }
         lock.withLock {
