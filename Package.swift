@@ -14,6 +14,12 @@ func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetti
     .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
 }
 
+/// A C library of Debian's, known to Swift by a module map.
+func system(_ name: String, pkgConfig: String, package: String) -> Target {
+    .systemLibrary(
+        name: name, path: "Sources/System/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
 /// For what tests do not wait for: optimising it would take longer than they do.
 let unoptimised = settings + [.unsafeFlags(["-Onone"])]
 
@@ -44,28 +50,26 @@ let fuzzed: [Target.Dependency] = [
 let package = Package(
     name: "obscura",
     targets: [
-        .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .systemLibrary(
-            name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
-        .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
-        .systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])]),
-        .systemLibrary(name: "CWebP", pkgConfig: "libwebpdemux", providers: [.apt(["libwebp-dev"])]),
-        .systemLibrary(name: "CGIF", pkgConfig: "libgif", providers: [.apt(["libgif-dev"])]),
-        .systemLibrary(name: "CTIFF", pkgConfig: "libtiff-4", providers: [.apt(["libtiff-dev"])]),
-        .systemLibrary(name: "CHEIF", pkgConfig: "libheif", providers: [.apt(["libheif-dev"])]),
-        .systemLibrary(name: "CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
-        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-        .systemLibrary(name: "CGLib", pkgConfig: "glib-2.0", providers: [.apt(["libglib2.0-dev"])]),
-        .systemLibrary(name: "CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
-        .systemLibrary(
-            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-        .systemLibrary(name: "CGnuTLS", pkgConfig: "gnutls", providers: [.apt(["libgnutls28-dev"])]),
-        .systemLibrary(name: "CQRencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
-        .target(name: "CShims"),
-        .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg62-turbo-dev"])]),
-        .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
+        system("CSodium", pkgConfig: "libsodium", package: "libsodium-dev"),
+        system("COpenSSL", pkgConfig: "libcrypto", package: "libssl-dev"),
+        system("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
+        system("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
+        system("CSeccomp", pkgConfig: "libseccomp", package: "libseccomp-dev"),
+        system("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
+        system("CWebP", pkgConfig: "libwebpdemux", package: "libwebp-dev"),
+        system("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
+        system("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
+        system("CHEIF", pkgConfig: "libheif", package: "libheif-dev"),
+        system("CFreeType", pkgConfig: "freetype2", package: "libfreetype-dev"),
+        system("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+        system("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
+        system("CZip", pkgConfig: "libzip", package: "libzip-dev"),
+        system("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
+        system("CGnuTLS", pkgConfig: "gnutls", package: "libgnutls28-dev"),
+        system("CQRencode", pkgConfig: "libqrencode", package: "libqrencode-dev"),
+        .target(name: "CShims", path: "Sources/System/CShims"),
+        system("CJPEG", pkgConfig: "libjpeg", package: "libjpeg62-turbo-dev"),
+        .target(name: "CJPEGStream", dependencies: ["CJPEG"], path: "Sources/System/CJPEGStream"),
         layer("LinuxIO", uses: ["CShims"]),
         layer("Sandbox", uses: ["CSeccomp", "CShims"]),
         layer("ReceiveProtocol"),
@@ -99,8 +103,7 @@ let package = Package(
                 "FileTree", "FileRequests", "PhotoRules", "PhotoImaging", "CatalogueRows",
                 "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO",
             ]),
-        .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
-        .systemLibrary(name: "CUring", pkgConfig: "liburing", providers: [.apt(["liburing-dev"])]),
+        system("CFuse3", pkgConfig: "fuse3", package: "libfuse3-dev"),
         .executableTarget(
             name: "obscura",
             dependencies: [
@@ -109,7 +112,7 @@ let package = Package(
                 "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CQRencode", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
-        layer("FuseBridge", uses: ["CFuse3", "CUring", "FileRequests", "PhotoLibrary", "LinuxIO"]),
+        layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
         layer(
             "PhotoSession",
             uses: [

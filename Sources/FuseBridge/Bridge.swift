@@ -32,12 +32,9 @@ final class Bridge: Sendable {
         Unmanaged<Bridge>.fromOpaque(userData!).takeUnretainedValue()
     }
 
-    /// Whether requests come by rings. The bytes of these are gone with their answers.
-    var usesRings: Bool { initialisation.rings?.areUsed == true }
-
     /// Lines of `obscura status`.
     var status: [(key: String, value: String)] {
-        [("transport", usesRings ? "io_uring" : "/dev/fuse"), ("requests", counts.text)]
+        [("requests", counts.text)]
     }
 
     /// Number of requests so far that count as use. statfs(2) does not: desktops poll the free space.

@@ -91,7 +91,7 @@ func writeFile(
     let (library, handle) = (request.library, file!.file)
     let bytes = UnsafeRawBufferPointer(start: data, count: size)
     let isWriteback = file!.pointee.writepage != 0
-    let isHeld = size >= RequestWeight.largeWriteBytes && !request.bridge.usesRings
+    let isHeld = size >= RequestWeight.largeWriteBytes
     request.answer { call throws(FileError) in
         .written(
             try call.library.write(

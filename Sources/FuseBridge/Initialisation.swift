@@ -4,9 +4,7 @@ internal import LinuxIO
 internal import Synchronization
 
 /// The INIT exchange with the kernel: negotiates capabilities and notices when the mount becomes live.
-///
-/// Unchecked Sendable: `rings` is set before the first request and after the last.
-final class Initialisation: @unchecked Sendable {
+final class Initialisation: Sendable {
     private let isLive = Atomic<Bool>(false)
     private let control: ControlPipe
     private let answered = Atomic<UInt64>(0)
@@ -22,10 +20,6 @@ final class Initialisation: @unchecked Sendable {
 
     /// Maximum bytes of one read or write.
     let transferBytesMax: UInt32
-    /// The rings that are announced to the kernel, if it offers them.
-    var rings: Rings?
-    /// Whether the kernel offers FUSE over io_uring.
-    private let isRingOffered = Atomic<Bool>(false)
 
     /// - Parameters:
     ///   - control: gets `.live` when the kernel has its answer.
@@ -37,15 +31,6 @@ final class Initialisation: @unchecked Sendable {
 
     /// The capacity of libfuse's buffers, and the kernel's own limit.
     static let transferBytesLimit: UInt32 = 1 << 20
-
-    /// Looks at the INIT request for flags that libfuse 3.14 does not pass on.
-    func noteIfFirst(_ request: fuse_buf) {
-        guard !isLive.load(ordering: .relaxed), let bytes = request.mem else {
-            return
-        }
-        let buffer = UnsafeRawBufferPointer(start: bytes, count: request.size)
-        isRingOffered.store(InitRequest.offersRings(buffer), ordering: .relaxed)
-    }
 
     /// The INIT callback: chooses among the capabilities that the kernel offers.
     ///
@@ -66,11 +51,7 @@ final class Initialisation: @unchecked Sendable {
 
     /// Sends an answer. The first one answers INIT and gets further flags on its way.
     func send(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>?, _ count: Int32) -> Int {
-        if isLive.load(ordering: .relaxed) {
-            // Only threads of rings serve an entry, and only they and INTERRUPT have an answer for them.
-            if let sent = rings?.send(pieces, count) { return sent }
-            return writev(descriptor, pieces, count)
-        }
+        if isLive.load(ordering: .relaxed) { return writev(descriptor, pieces, count) }
         return sendFirst(descriptor, pieces!, count)
     }
 
@@ -80,12 +61,7 @@ final class Initialisation: @unchecked Sendable {
     private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int
     {
         let isAnswer = count == 2 && pieces[1].iov_len >= InitAnswer.bytesMin
-        var rings: Rings?
         if isAnswer {
-            if isRingOffered.load(ordering: .relaxed), pieces[1].iov_len >= InitAnswer.extendedBytesMin {
-                rings = self.rings
-            }
-            if rings != nil { InitAnswer.addExtended(flag: InitAnswer.rings, to: pieces[1].iov_base) }
             InitAnswer.add(
                 flag: InitAnswer.handleKillPrivilegesV2 | InitAnswer.parallelDirectories,
                 to: pieces[1].iov_base)
@@ -99,29 +75,9 @@ final class Initialisation: @unchecked Sendable {
                 UnsafeRawBufferPointer(start: pieces[1].iov_base, count: pieces[1].iov_len))
             answered.store(flags, ordering: .relaxed)
             isLive.store(true, ordering: .relaxed)
-            // The kernel now holds all requests back until it has the entries.
-            if let rings { rings.start() } else { self.rings?.giveUp() }
             control.send(.live)
         }
         return sent
-    }
-}
-
-/// The needed part of an INIT request: `struct fuse_in_header`, then `struct fuse_init_in` of linux/fuse.h: major,
-/// minor, max_readahead, flags, the second 32 flags.
-private enum InitRequest {
-    private static let operationOffset = 4
-    private static let operation: UInt32 = 26
-    private static let flagsOffset = 40 + 12
-    private static let moreFlagsOffset = 40 + 16
-    private static let initExtended: UInt32 = 1 << 30
-
-    static func offersRings(_ request: UnsafeRawBufferPointer) -> Bool {
-        func number(_ offset: Int) -> UInt32 {
-            request.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
-        }
-        return request.count >= moreFlagsOffset + 4 && number(operationOffset) == operation
-            && number(flagsOffset) & initExtended != 0 && number(moreFlagsOffset) & InitAnswer.rings != 0
     }
 }
 
@@ -132,8 +88,6 @@ private enum InitAnswer {
     static let extendedBytesMin = 36
     /// FUSE_DIRECT_IO_ALLOW_MMAP: bit 36, which is bit 4 of the second 32 flags.
     static let mapDirectFiles: UInt32 = 1 << 4
-    /// FUSE_OVER_IO_URING: bit 41.
-    static let rings: UInt32 = 1 << 9
     private static let initExtended: UInt32 = 1 << 30
     private static let moreFlagsOffset = 32
     static let parallelDirectories: UInt32 = 1 << 18

@@ -23,29 +23,10 @@ public struct MountOptions: Sendable {
     /// takes effect when `run` is called. At most one such session per process at a time.
     public var handlesSignals = true
 
-    /// Uses FUSE over io_uring where the kernel offers it at that mount, else /dev/fuse.
-    public var usesRings = Self.usesRingsByDefault
-
-    /// Most bytes of the buffers of rings.
-    public var ringBytesMax = 24 << 20
-
     /// How long open files are still served after a lazy unmount. Then they fail with ENOTCONN.
     var graceMilliseconds: Int32 = 3000
 
     public init() {}
-
-    private static let usesRingsByDefault: Bool = {
-        #if DEBUG
-            if let word = getenv("OBSCURA_IO_URING") { return String(cString: word) == "on" }
-        #endif
-        return false
-    }()
-
-    /// The sizes of the rings; nil for a mount by /dev/fuse.
-    var ringPlan: RingPlan? {
-        guard usesRings, RingPlan.isEnabled else { return nil }
-        return RingPlan(processors: RingPlan.processorsPossible, bytesMax: ringBytesMax)
-    }
 
     /// The options in libfuse's `-o` syntax.
     ///

@@ -56,15 +56,14 @@ public final class MountSession: @unchecked Sendable {
         self.options = options
         notifier = Notifier(waitingMax: library.waitingNoticesMax)
         do throws(Errno) { control = try ControlPipe() } catch { throw .system(error, "making a pipe") }
-        let plan = options.ringPlan
-        let transferBytesMax = plan.map { UInt32($0.payloadBytes) } ?? Initialisation.transferBytesLimit
+        let transferBytesMax = Initialisation.transferBytesLimit
         bridge = Bridge(
             library: library,
             initialisation: Initialisation(control: control, transferBytesMax: transferBytesMax))
         let signals = options.handlesSignals ? SignalWatch(control) : nil
         _ = LibfuseLog.shared.takeLast()
         let words = options.libfuseWords(transferBytesMax: transferBytesMax)
-        guard let session = Session(options: words, bridge: bridge, control: control, plan) else {
+        guard let session = Session(options: words, bridge: bridge, control: control) else {
             throw .refused(LibfuseLog.shared.takeLast())
         }
         let complaints = StandardErrorCapture()

@@ -116,7 +116,7 @@ enum RequestWeight {
     case light
     /// Worth waking another worker if more requests wait.
     case heavy
-    /// A WRITE whose bytes are sealed after its answer, while the program goes on; by rings as `heavy`.
+    /// A WRITE whose bytes are sealed after its answer, while the program goes on.
     case large
     /// May wait for the disk, or is worth a core of its own.
     case slow

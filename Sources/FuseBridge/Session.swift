@@ -18,23 +18,16 @@ final class Session: @unchecked Sendable {
     private let workers = Mutex<[WorkerThread]>([])
     private let running = Atomic<Int>(0)
     private let turn = ReadTurn()
-    private let plan: RingPlan?
-    private var rings: Rings?
 
     /// Each may hold a 1 MiB buffer. More workers than cores, because some requests wait (fsync, thumbnails).
     private static let workersAtFirst = 8
-    /// With rings, only FORGET and INTERRUPT come by /dev/fuse.
-    private static let workersBesideRings = 2
     /// Further workers are started so that this many are left for short requests: no number of slow thumbnails holds up
     /// anything else.
     private static let undetainedMin = 4
     private static let workersMax = 64
 
     /// Nil if libfuse rejects the mount options (its log says why).
-    ///
-    /// - Parameter plan: of the rings, if they are to be used.
-    init?(options: String, bridge: Bridge, control: ControlPipe, _ plan: RingPlan? = nil) {
-        self.plan = plan
+    init?(options: String, bridge: Bridge, control: ControlPipe) {
         self.bridge = bridge
         self.control = control
         var table = operationTable()
@@ -66,38 +59,19 @@ final class Session: @unchecked Sendable {
             Bridge.from(userData).initialisation.send(descriptor, pieces, count)
         }
         precondition(fuse_session_custom_io(pointer, &calls, descriptor) == 0)
-        makeRings()
         return true
-    }
-
-    /// Makes the rings before INIT is answered: once the answer has announced them, the kernel waits for them.
-    private func makeRings() {
-        guard let plan else { return }
-        // `stop` ends the threads of the rings before this session ends.
-        rings = Rings(
-            plan, connection: descriptor, didRefuse: { [unowned self] in startWorkers() },
-            process: { [unowned self] request in processOfRing(&request) })
-        bridge.initialisation.rings = rings
-    }
-
-    private func processOfRing(_ buffer: inout fuse_buf) {
-        if let operation = RequestWeight.operation(of: buffer) { bridge.counts.count(operation) }
-        let isLasting = RequestWeight(buffer) == .lasting
-        if isLasting { bridge.beginLasting() }
-        fuse_session_process_buf(pointer, &buffer)
-        if isLasting { bridge.endLasting() }
     }
 
     /// Starts the workers. The last one to end sends `.ended` to the control pipe.
     func start() throws(Errno) {
         bridge.setWorkerMaker { [weak self] lasting in self?.makeWorkers(besides: lasting) }
         try startWorker()
-        startWorkers(rings == nil ? Self.workersAtFirst : Self.workersBesideRings)
+        startWorkers()
     }
 
-    /// Starts workers until there are so many, or the system refuses.
-    private func startWorkers(_ count: Int = workersAtFirst) {
-        while running.load(ordering: .acquiring) < count {
+    /// Starts the first workers, as many as the system grants.
+    private func startWorkers() {
+        while running.load(ordering: .acquiring) < Self.workersAtFirst {
             do throws(Errno) { try startWorker() } catch { return }
         }
     }
@@ -115,8 +89,6 @@ final class Session: @unchecked Sendable {
 
     /// Starts another worker if `lasting` long requests leave too few.
     private func makeWorkers(besides lasting: Int) {
-        // The rings have threads of their own.
-        if rings?.areUsed == true { return }
         let workerCount = running.load(ordering: .acquiring)
         guard workerCount - lasting < Self.undetainedMin, workerCount < Self.workersMax else { return }
         // If no thread can be started, other requests wait for the first worker that is done.
@@ -142,7 +114,6 @@ final class Session: @unchecked Sendable {
             if received == -EINTR { continue }
             if received <= 0 { break }
             if let operation = RequestWeight.operation(of: buffer) { bridge.counts.count(operation) }
-            bridge.initialisation.noteIfFirst(buffer)
             let weight = RequestWeight(buffer)
             if weight == .lasting {
                 processLasting(&buffer)
@@ -182,10 +153,7 @@ final class Session: @unchecked Sendable {
             workers.withLock { workers in for worker in workers { worker.interrupt() } }
             usleep(2_000)
         }
-        rings?.stop()
         join()
-        bridge.initialisation.rings = nil
-        rings = nil
     }
 
     /// Waits for the workers, which have ended or are about to.

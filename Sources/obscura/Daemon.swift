@@ -187,7 +187,6 @@ private func daemonEnvironment() -> [String] {
     ]
     #if DEBUG
         names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS", "OBSCURA_LIMITS"]
-        names += ["OBSCURA_IO_URING"]
     #endif
     let kept = names.compactMap { name in getenv(name).map { "\(name)=\(pathText($0))" } }
     return [backtracerOff] + kept

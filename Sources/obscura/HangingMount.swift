@@ -6,8 +6,7 @@ import LinuxIO
 private let answerMilliseconds: Int32 = 10_000
 
 /// Aborts the connection to the kernel of a mount whose process was killed and cannot end. Normally `obscura-guard`
-/// does so, and explains why. If it was killed as well, requests to that mount wait for ever: all of them by /dev/fuse,
-/// those of some processors over io_uring, where others get an error.
+/// does so, and explains why. If it was killed as well, requests to that mount wait for ever.
 func freeHangingMount(_ directory: String) throws(Failure) {
     let place = realPath(directory)
     guard let entry = mountEntry(at: place), entry.isObscura, let connection = entry.fuseConnection

@@ -30,8 +30,6 @@ struct MountOptionParser: Equatable {
     var takesOver = false
     /// Mount on a directory that has files.
     var allowsNonEmpty = false
-    /// FUSE over io_uring, where the kernel offers it.
-    var usesRings = MountOptions().usesRings
     var subtype = "obscura"
     var passfile: String?
     var askpass: String?
@@ -41,15 +39,13 @@ struct MountOptionParser: Equatable {
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
         + "thumbs=on|listed|off, trash=30, versions=30|off|forever, views, sweep=on|off,\ntakeover, nonempty, "
-        + "io_uring=off|on, noexec, subtype="
+        + "noexec, subtype="
 
     /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "versions=", "views", "sweep=", "takeover", "nonempty", "io_uring=",
-        "subtype=", "exec", "noexec",
-        "dev",
-        "nodev", "suid", "nosuid",
+        "keyfile=", "thumbs=", "trash=", "versions=", "views", "sweep=", "takeover", "nonempty", "subtype=",
+        "exec", "noexec", "dev", "nodev", "suid", "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that have no effect here.
@@ -137,9 +133,6 @@ struct MountOptionParser: Equatable {
         case "sweep":
             guard ["on", "off"].contains(value) else { throw bad("on or off") }
             sweeps = value == "on"
-        case "io_uring":
-            guard ["on", "off"].contains(value) else { throw bad("on or off") }
-            usesRings = value == "on"
         case "subtype":
             guard !value.isEmpty, value.utf8.allSatisfy(isSubtypeByte) else {
                 throw bad("a word of letters, digits, '.', '_' and '-'")
@@ -189,7 +182,6 @@ struct MountOptionParser: Equatable {
         if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
         if allowsNonEmpty { words.append("nonempty") }
-        if usesRings != Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
     }
@@ -206,7 +198,6 @@ struct MountOptionParser: Equatable {
         options.allowSuid = allowSuid && byRoot
         options.subtype = subtype
         options.idleSeconds = idleSeconds
-        options.usesRings = usesRings
         return options
     }
 

@@ -118,7 +118,6 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
     }
     for key in ["reason", "advice"] { members.append((key, .optional(values[key]))) }
     if let holders = values["holders"] { members.append(("also_held_by", .text(holders))) }
-    if let transport = values["transport"] { members.append(("transport", .text(transport))) }
     if let requests = values["requests"] { members.append(("requests", requestCounts(requests))) }
     return JSON.object(members).line
 }
@@ -161,9 +160,6 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         ("Pending writes", pending),
     ]
     if let holders = values["holders"] { rows.append(("Also held by", holders)) }
-    if let transport = values["transport"] {
-        rows.append(("Requests", transport == "io_uring" ? "by FUSE over io_uring" : "by \(transport)"))
-    }
     if let reason = values["reason"] {
         rows.append(
             (isReadOnly ? "Read-only" : "Full", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))

@@ -67,7 +67,7 @@ class Gocryptfs(System):
 
 
 class Obscura(System):
-    inside, spaces, rings = "albums/benchmark", 1, "off"
+    inside, spaces = "albums/benchmark", 1
 
     def create(self):
         size = ["--size", self.size] if self.spaces > 1 else []
@@ -75,15 +75,7 @@ class Obscura(System):
              "--password-file", self.secret, self.store])
 
     def attach(self):
-        run([OBSCURA, "mount", "--password-file", self.secret, "-o", "io_uring=" + self.rings, self.store,
-             self.mount_point])
-
-
-def offers_rings():
-    try:
-        return open("/sys/module/fuse/parameters/enable_uring").read().startswith("Y")
-    except OSError:
-        return False
+        run([OBSCURA, "mount", "--password-file", self.secret, self.store, self.mount_point])
 
 
 def systems(bytes_stored):
@@ -91,10 +83,8 @@ def systems(bytes_stored):
     found = {"gocryptfs": Gocryptfs}
     # Room for all photos twice, and what a vault needs itself.
     size = f"{max(1 << 30, bytes_stored * 5 // 2) >> 20}M"
-    for rings in ["off", "on"] if offers_rings() else ["off"]:
-        for spaces in [1, 2]:
-            name = f"N = {spaces}" + (", io_uring" if rings == "on" else "")
-            found[name] = type("Vault", (Obscura,), {"spaces": spaces, "rings": rings, "size": size})
+    for spaces in [1, 2]:
+        found[f"N = {spaces}"] = type("Vault", (Obscura,), {"spaces": spaces, "size": size})
     return found
 
 

@@ -12,7 +12,7 @@ import Testing
 private let handledSignals = Atomic(0)
 
 /// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
-@Suite("Kernel: interrupted requests", .serialized, .waiting, .bothTransports) struct InterruptTests {
+@Suite("Kernel: interrupted requests", .serialized, .waiting) struct InterruptTests {
     /// A start and an end of a JPEG are all that a photo needs to be one.
     private static let photo: [UInt8] = [0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 0, 0, 0xFF, 0xD9]
 

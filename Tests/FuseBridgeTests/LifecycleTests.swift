@@ -8,7 +8,7 @@ import Testing
 @testable import FuseBridge
 
 /// Tests that mount. One after the other: signals and working directories belong to the whole process.
-@Suite("Kernel: real mounts", .serialized, .waiting, .bothTransports) struct RealMounts {}
+@Suite("Kernel: real mounts", .serialized, .waiting) struct RealMounts {}
 
 extension RealMounts {
     @Suite("Kernel: the life of a mount") struct LifecycleTests {

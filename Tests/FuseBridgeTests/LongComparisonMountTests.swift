@@ -15,8 +15,7 @@ import VaultFormat
 
 /// Photos that are compared at length, while programs use the mount.
 @Suite(
-    "Photos and plain files: classification that takes long, through a mount", .serialized, .waiting,
-    .bothTransports)
+    "Photos and plain files: classification that takes long, through a mount", .serialized, .waiting)
 struct LongComparisonMountTests {
     private static let chunkRead = 128 << 10
     /// Reads, of the 68 that are left to a comparison that was held after 60, in whose time a kill is heeded.

@@ -44,7 +44,6 @@ final class MountedLibrary: @unchecked Sendable {
         directory = mountPoint + "/albums"
         var options = MountOptions()
         options.handlesSignals = false
-        if let usesRings = TransportsTrait.usesRings { options.usesRings = usesRings }
         change(&options)
         made = try TestLibrary(library)
         session = try MountSession.mount(made.library, at: mountPoint, options: options)
@@ -79,9 +78,6 @@ final class MountedLibrary: @unchecked Sendable {
         let lines = String(decoding: value[..<count], as: UTF8.self).split(separator: "\n")
         return String(try #require(lines.first { $0.hasPrefix(key + "=") }).dropFirst(key.count + 1))
     }
-
-    /// `io_uring` or `/dev/fuse`.
-    func transport() throws -> String { try statusLine("transport") }
 
     /// Requests of the kernel so far, by operation.
     func requestCounts() throws -> [String: Int] {

@@ -323,7 +323,7 @@ extension LibraryUser {
         while done < bytes.count {
             let end = min(bytes.count, done + (1 << 20))
             let part = bytes[done..<end]
-            // As by /dev/fuse, or as by rings.
+            // Sealed after the answer, or before it.
             if part.count >= Int(Chunk.bytes), handle.ino % 2 == 0 {
                 let request = HeldRequest(library, handle, part, at: offset + UInt64(done))
                 defer { request.finish() }

@@ -38,16 +38,13 @@ public final class Child {
         case descriptor(Int32)
     }
 
-    /// Of a machine in no particular place. Mounts are of the kind that `scripts/test` chose.
+    /// Of a machine in no particular place.
     public static let plainEnvironment: [String: String] = {
         var words = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8"]
         // A new vault is written once: see `CoverAmount`.
         words["OBSCURA_CREATION"] = "plain"
-        words[ringVariable] = ProcessInfo.processInfo.environment[ringVariable]
         return words
     }()
-    /// `on` or `off`: whether mounts use FUSE over io_uring where no option says so.
-    public static let ringVariable = "OBSCURA_IO_URING"
     /// What is written to a program that has ended is an error, not the end of all tests.
     private static let withoutSIGPIPE: Void = { _ = signal(SIGPIPE, SIG_IGN) }()
 

@@ -61,7 +61,7 @@ final class WorkerPool: Sendable {
     private let state: Mutex<State>
 
     /// Callers in the slow line, served or waiting, at most. Each occupies a request of a program, and thereby a thread
-    /// of the mount or an entry of its rings, of which there may be ten for a processor.
+    /// of the mount.
     static let slowCallersMax = 8
 
     /// - Parameter count: slots of the quick line. The slow line has one less, but at least one.

@@ -24,12 +24,4 @@ import Testing
         let kills = rounds.killed.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")
         print("kills: seed \(seed): \(Self.roundsPerVault) rounds: \(kills)")
     }
-
-    @Test(.enabled(if: RingSwitch.isAvailable)) func `the same over io_uring`() throws {
-        try RingSwitch.on {
-            let rounds = try KillRounds(spaces: 1, isLeast: false, seed: 501, usesRings: true)
-            #expect(try rounds.place.shell("\(obscura) status D").contains("by FUSE over io_uring"))
-            try rounds.play(9)
-        }
-    }
 }

@@ -20,13 +20,9 @@ final class Place {
 
     /// Makes a vault of quick key derivation, whose first space opens with "one".
     ///
-    /// - Parameters:
-    ///   - isLeast: whether the vault has hundreds of the smallest segments, and all programs the least limits.
-    ///   - usesRings: whether its mounts use FUSE over io_uring where root has switched it on, whatever others do.
-    init(spaces: Int = 1, size: String = "48M", isLeast: Bool = false, usesRings: Bool = false) throws {
-        var variables = isLeast ? ["OBSCURA_LIMITS": "least"] : [:]
-        if usesRings { variables[Child.ringVariable] = "on" }
-        self.variables = variables
+    /// - Parameter isLeast: whether the vault has hundreds of the smallest segments, and all programs the least limits.
+    init(spaces: Int = 1, size: String = "48M", isLeast: Bool = false) throws {
+        variables = isLeast ? ["OBSCURA_LIMITS": "least"] : [:]
         try FileManager.default.createDirectory(atPath: mountPoint, withIntermediateDirectories: true)
         // What other tests copy into namespaces of their own (`unshare --propagation slave`) then goes when it is
         // unmounted here, and does not hold it.

@@ -31,10 +31,10 @@ final class KillRounds {
     /// Of the kind of kill, the next one.
     private var kinds: [Kind] = []
 
-    init(spaces: Int, isLeast: Bool, seed: UInt64, usesRings: Bool = false) throws {
+    init(spaces: Int, isLeast: Bool, seed: UInt64) throws {
         self.seed = seed
         random = RandomSource(seed)
-        let place = try Place(spaces: spaces, size: "96M", isLeast: isLeast, usesRings: usesRings)
+        let place = try Place(spaces: spaces, size: "96M", isLeast: isLeast)
         self.place = place
         workers = (0..<4).map { number in
             KillWorker(place, number: number, isCarrier: number == 3, seed: seed &* 100 &+ UInt64(number))
