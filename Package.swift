@@ -33,16 +33,16 @@ func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> 
 
 /// What tests of a whole library look into.
 let library: [Target.Dependency] = [
-    "PhotoImport", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree", "PhotoRules",
-    "Thumbnails", "Recovery", "FileRequests", "CatalogueRows", "KernelNames", "PhotoImaging",
+    "PhotoImport", "PhotoLibrary", "PhotoRules",
+    "Recovery", "FileRequests", "CatalogueRows", "KernelNames", "PhotoImaging",
     "VaultCatalogue",
     "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
 ]
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "obscura", "FuseBridge", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree",
-    "PhotoRules", "Thumbnails", "Recovery", "FileRequests", "CatalogueRows", "PhotoImaging", "TakeoutRules",
+    "obscura", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileRequests", "CatalogueRows",
+    "PhotoImaging", "TakeoutRules",
     "ReceiveProtocol", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
     "TestFixtures",
 ]
@@ -77,7 +77,6 @@ let package = Package(
         layer("KernelNames"),
         layer("CatalogueRows", uses: ["LinuxIO"]),
         layer("FileRequests", uses: ["LinuxIO"]),
-        layer("Thumbnails", uses: ["FileRequests", "PhotoImaging", "LinuxIO"]),
         layer("PhotoRules", uses: ["CatalogueRows", "FileRequests", "PhotoImaging", "LinuxIO"]),
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
         layer(
@@ -86,59 +85,31 @@ let package = Package(
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "LinuxIO"]),
         layer("VaultCatalogue", uses: ["CSQLite", "CatalogueRows", "VaultStore", "VaultFormat", "LinuxIO"]),
         layer(
-            "FileTree",
+            "PhotoLibrary",
             uses: [
-                "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat",
-                "LinuxIO",
-            ]),
-        layer(
-            "PhotoTree",
-            uses: [
-                "FileTree", "PhotoRules", "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue",
-                "VaultStore", "VaultFormat", "LinuxIO",
+                "PhotoRules", "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore",
+                "VaultFormat", "PhotoImaging", "LinuxIO",
             ]),
         layer(
             "Recovery",
             uses: [
-                "FileTree", "FileRequests", "PhotoRules", "PhotoImaging", "CatalogueRows",
-                "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO",
+                "PhotoLibrary", "PhotoRules", "FileRequests", "CatalogueRows", "VaultCatalogue", "VaultStore",
+                "VaultFormat", "PhotoImaging", "LinuxIO",
             ]),
         system("CFuse3", pkgConfig: "fuse3", package: "libfuse3-dev"),
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery", "FileTree",
-                "FileRequests", "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
+                "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery", "FileRequests",
+                "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
                 "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CQRencode", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
         layer(
-            "PhotoSession",
-            uses: [
-                "PhotoTree", "FileTree", "PhotoRules", "Recovery", "FileRequests", "KernelNames",
-                "CatalogueRows",
-                "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
-            ]),
-        layer(
-            "ThumbnailTree",
-            uses: [
-                "PhotoSession", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "FileRequests",
-                "KernelNames",
-                "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
-            ]),
-        layer(
-            "PhotoLibrary",
-            uses: [
-                "ThumbnailTree", "PhotoSession", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails",
-                "Recovery",
-                "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat",
-                "PhotoImaging", "LinuxIO",
-            ]),
-        layer(
             "PhotoImport",
             uses: [
-                "PhotoLibrary", "PhotoSession", "PhotoTree", "FileTree", "PhotoRules", "FileRequests",
+                "PhotoLibrary", "PhotoRules", "FileRequests",
                 "CatalogueRows", "VaultCatalogue", "VaultStore", "PhotoImaging", "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
@@ -173,7 +144,7 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "PhotoLibrary", "Recovery", "FileTree", "FileRequests",
+                "obscura", "FuseBridge", "PhotoLibrary", "Recovery", "FileRequests",
                 "PhotoImaging",
                 "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
                 "TestSupport",
@@ -183,7 +154,7 @@ let package = Package(
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "obscura-desktop",
                 "obscura-archive", "obscura-receiver", "ReceiveProtocol",
-                "PhotoLibrary", "Recovery", "FileTree", "FileRequests", "CatalogueRows", "VaultStore",
+                "PhotoLibrary", "Recovery", "FileRequests", "CatalogueRows", "VaultStore",
                 "VaultCrypto",
                 "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport",
                 "CTurboJPEG", "CSystemd",
@@ -242,9 +213,7 @@ let package = Package(
         tests(
             "FuseBridgeTests",
             uses: [
-                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree",
-                "FileTree", "Thumbnails",
-                "FileRequests", "PhotoImaging",
+                "FuseBridge", "CFuse3", "PhotoLibrary", "FileRequests", "PhotoImaging",
                 "VaultFormat", "LinuxIO", "TestSupport",
             ]),
         tests("LinuxIOTests", uses: ["LinuxIO", "TestSupport", "CShims"]),

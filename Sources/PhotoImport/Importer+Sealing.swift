@@ -1,9 +1,7 @@
 import FileRequests
-import FileTree
 import LinuxIO
 import PhotoImaging
-import PhotoSession
-import PhotoTree
+import PhotoLibrary
 import VaultStore
 
 extension Importer {

@@ -1,12 +1,9 @@
 import CatalogueRows
 public import FileRequests
-import FileTree
 import LinuxIO
 import PhotoImaging
 import PhotoLibrary
 import PhotoRules
-import PhotoSession
-import PhotoTree
 import VaultCatalogue
 
 extension Importer {

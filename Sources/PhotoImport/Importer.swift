@@ -1,13 +1,10 @@
 import CatalogueRows
 public import FileRequests
-import FileTree
 import Glibc
 public import LinuxIO
 public import PhotoImaging
 public import PhotoLibrary
 import PhotoRules
-import PhotoSession
-import PhotoTree
 import VaultCatalogue
 import VaultStore
 
@@ -52,7 +49,7 @@ public struct SourceFacts: Sendable {
     /// Nil if it is neither picture nor video by its bytes, or could not be read.
     public init?(_ source: some ByteSource) {
         guard source.byteCount > 0, let media = readFacts(source),
-            let print = PhotoSession.fingerprint(of: source)
+            let print = PhotoLibrary.fingerprint(of: source)
         else { return nil }
         self.media = media
         fingerprint = print

@@ -1,14 +1,11 @@
 import CatalogueRows
 public import FileRequests
-import FileTree
 import Glibc
 import KernelNames
 import LinuxIO
 public import PhotoImaging
 public import PhotoLibrary
 public import PhotoRules
-import PhotoSession
-import PhotoTree
 import VaultCatalogue
 
 /// Copies files and directories that a program put into a trash outside the vault into the trash of a space.

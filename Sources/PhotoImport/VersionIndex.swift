@@ -1,12 +1,9 @@
 import CatalogueRows
 import FileRequests
-import FileTree
 import LinuxIO
 import PhotoImaging
 public import PhotoLibrary
 import PhotoRules
-import PhotoSession
-import PhotoTree
 import VaultCatalogue
 
 /// The versions of a space's photos, by size: a file that was imported and then edited is known by its original. Read

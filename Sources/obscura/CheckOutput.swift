@@ -1,4 +1,5 @@
 import LinuxIO
+import PhotoLibrary
 import Recovery
 import VaultStore
 

@@ -7,7 +7,6 @@ import Testing
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import PhotoLibrary
 @testable import VaultCatalogue
 @testable import VaultStore

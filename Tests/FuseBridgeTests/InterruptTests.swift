@@ -7,7 +7,6 @@ import TestThreads
 import Testing
 
 @testable import PhotoLibrary
-@testable import Thumbnails
 
 private let handledSignals = Atomic(0)
 

@@ -8,10 +8,7 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 
 /// Photos that are compared at length, while programs use the mount.
 @Suite(

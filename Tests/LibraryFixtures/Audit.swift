@@ -3,7 +3,6 @@ import Testing
 import VaultFormat
 
 @testable import CatalogueRows
-@testable import FileTree
 @testable import PhotoLibrary
 @testable import PhotoRules
 @testable import Recovery

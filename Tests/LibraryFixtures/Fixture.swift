@@ -6,12 +6,8 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import Recovery
-@testable import ThumbnailTree
 @testable import VaultStore
 
 /// Foundation has one too.

@@ -6,11 +6,8 @@ import VaultCatalogue
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import PhotoImport
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 
 /// A file outside the vault, in memory.
 final class MemorySource: ImportSource {

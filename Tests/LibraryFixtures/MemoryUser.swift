@@ -5,10 +5,7 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore

@@ -5,11 +5,7 @@ import TestSupport
 import VaultCatalogue
 
 @testable import FileRequests
-@testable import FileTree
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
-@testable import Thumbnails
 
 /// Makes texts that name their source in place of pictures, and counts. Bytes that hold "undecodable" are.
 final class StandInMaker: PictureMaking, @unchecked Sendable {

@@ -1,4 +1,5 @@
 import LinuxIO
+import PhotoLibrary
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -60,7 +61,7 @@ final class CatalogueChecks: @unchecked Sendable {
         let constraint = IntegrityConstraint.all[number]
         let catalogue = try takeCatalogue()
         let found = try catalogue.locked { tables throws(CatalogueError) -> [Finding] in
-            try SpaceCheck.findings(ofViolated: constraint, tables)
+            try CatalogueFindings.ofViolated(constraint, tables)
         }
         lock.withLock {
             if !found.isEmpty { findings[number] = found }

@@ -1,5 +1,5 @@
 import CatalogueRows
-import FileTree
+import PhotoLibrary
 import VaultCatalogue
 import VaultFormat
 import VaultStore

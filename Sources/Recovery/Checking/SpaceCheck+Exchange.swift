@@ -1,3 +1,4 @@
+import PhotoLibrary
 import VaultCatalogue
 package import VaultStore
 

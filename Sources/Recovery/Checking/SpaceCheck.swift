@@ -1,4 +1,5 @@
-package import VaultCatalogue
+import PhotoLibrary
+import VaultCatalogue
 import VaultFormat
 public import VaultStore
 
@@ -10,9 +11,6 @@ public struct SpaceCheck {
     private let proceed: (_ done: UInt64, _ total: UInt64) -> Bool
     /// Segment faults that are already reported.
     private var faults: Set<SegmentFault> = []
-
-    /// Limit of the violations that are reported for one constraint.
-    static let violationsMax = 64
 
     /// Throws `newer` if a later release made the space or its catalogue.
     ///
@@ -156,30 +154,6 @@ public struct SpaceCheck {
         }
     }
 
-    /// Findings about violations of a constraint, by path.
-    static func findings(
-        ofViolated constraint: IntegrityConstraint, _ tables: Tables
-    ) throws(CatalogueError) -> [Finding] {
-        let numbers = try tables.violations(of: constraint, limit: violationsMax)
-        if numbers.isEmpty { return [] }
-        let finder = PathFinder(tables: tables)
-        guard constraint.subject == .content else {
-            return try numbers.map { number throws(CatalogueError) in
-                finding(constraint, try finder.names(of: [number]))
-            }
-        }
-        let owners = Dictionary(grouping: try tables.owners(of: Set(numbers))) { $0.content }
-        return try numbers.map { number throws(CatalogueError) in
-            let inodes = (owners[number] ?? []).map(\.ino)
-            guard inodes.isEmpty else { return finding(constraint, try finder.names(of: inodes)) }
-            return Finding(subject: "content \(number)", cause: constraint.violation, kind: .catalogue)
-        }
-    }
-
-    private static func finding(_ constraint: IntegrityConstraint, _ files: NamedFiles) -> Finding {
-        Finding(subject: files.text, cause: constraint.violation, kind: .catalogue, paths: files.paths)
-    }
-
     // MARK: Content
 
     /// Reads all runs, and compares the bitmaps of the segments that they lie in.
@@ -200,7 +174,7 @@ public struct SpaceCheck {
             add(space.compareSectors(window.expected))
             report.plan.contested.formUnion(window.contested(space))
             for finding in try catalogue.locked({ tables throws(CatalogueError) in
-                try Self.findings(ofShared: window.expected.shared, tables)
+                try CatalogueFindings.ofShared(window.expected.shared, tables)
             }) { report.add(finding) }
             if readsContent {
                 if try !read(window.runs, catalogue) { break }
@@ -281,38 +255,6 @@ public struct SpaceCheck {
                 // Its row is wrong, or its bytes are lost.
                 report.plan.contested.insert(damage.key)
             }
-        }
-    }
-
-    /// Findings about extents that share sectors.
-    package static func findings(
-        ofShared pairs: [(ContentKey, ContentKey)], _ tables: Tables
-    ) throws(CatalogueError) -> [Finding] {
-        let told = pairs.prefix(violationsMax)
-        let contents = told.flatMap { [$0.0, $0.1] }.filter { !$0.isRecord }.map(\.content)
-        let owners = Dictionary(grouping: try tables.owners(of: Set(contents))) { $0.content }
-        let finder = PathFinder(tables: tables)
-        func names(_ key: ContentKey) throws(CatalogueError) -> NamedFiles {
-            if key.isRecord {
-                var names = try finder.names(of: [key.content])
-                names.text = "the identity record of \(names.text)"
-                return names
-            }
-            guard let inodes = owners[key.content]?.map(\.ino) else {
-                return NamedFiles(text: "content \(key.content)", paths: [])
-            }
-            return try finder.names(of: inodes)
-        }
-        return try told.map { one, other throws(CatalogueError) in
-            var files = try names(one)
-            if one != other {
-                let second = try names(other)
-                files.text += " and \(second.text)"
-                files.paths += second.paths
-            }
-            return Finding(
-                subject: files.text, cause: "two extents have the same sectors", kind: .allocation,
-                paths: files.paths)
         }
     }
 }

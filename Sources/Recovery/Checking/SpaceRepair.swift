@@ -1,5 +1,5 @@
 import FileRequests
-import FileTree
+import PhotoLibrary
 package import VaultCatalogue
 import VaultFormat
 public import VaultStore

@@ -1,3 +1,4 @@
+public import PhotoLibrary
 package import VaultCatalogue
 import VaultFormat
 public import VaultStore

@@ -1,6 +1,6 @@
 import CatalogueRows
 import FileRequests
-import FileTree
+import PhotoLibrary
 import VaultCatalogue
 import VaultFormat
 import VaultStore

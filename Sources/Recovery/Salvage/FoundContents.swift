@@ -1,5 +1,5 @@
 import CatalogueRows
-import FileTree
+import PhotoLibrary
 import VaultCatalogue
 package import VaultFormat
 

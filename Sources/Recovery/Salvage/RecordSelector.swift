@@ -1,4 +1,4 @@
-import FileTree
+import PhotoLibrary
 import VaultFormat
 
 /// Selects the newest valid record of each number.

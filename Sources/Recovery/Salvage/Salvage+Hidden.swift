@@ -1,7 +1,7 @@
 import CatalogueRows
 import FileRequests
-import FileTree
 import LinuxIO
+import PhotoLibrary
 import PhotoRules
 
 /// Names that a mount of a space cannot show, or whose files it cannot read, because pages of the catalogue are lost.

@@ -1,8 +1,8 @@
 import CatalogueRows
 import FileRequests
-package import FileTree
 import LinuxIO
 package import PhotoImaging
+public import PhotoLibrary
 import VaultCatalogue
 import VaultFormat
 public import VaultStore
@@ -56,9 +56,7 @@ public final class Salvage {
 
     package let unlocked: UnlockedSpace
     package let space: Space
-    package let options: TreeOptions
-    /// Opens the rebuilt space as an ordinary one and classifies its files, as after a kill.
-    private let classify: (UnlockedSpace) throws(VaultError) -> Void
+    package let options: LibraryOptions
     package let scan: ScanResult
     package let contents: FoundContents
     /// Inodes without a record, as the former catalogue has them.
@@ -77,29 +75,24 @@ public final class Salvage {
 
     /// Reads all of a space. Calls `progress` with the number of finished segments.
     ///
-    /// - Parameters:
-    ///   - readOnly: nothing will be rebuilt.
-    ///   - classify: opens the rebuilt space as an ordinary one and classifies its files, as after a kill.
-    package static func survey(
-        _ unlocked: UnlockedSpace, _ options: TreeOptions, readOnly: Bool = false,
-        classify: @escaping (UnlockedSpace) throws(VaultError) -> Void,
+    /// - Parameter readOnly: nothing will be rebuilt.
+    public static func survey(
+        _ unlocked: UnlockedSpace, options: LibraryOptions, readOnly: Bool = false,
         progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> Salvage {
         let space = try unlocked.openBlankSpace(readOnly: readOnly)
         let scan = try ScanResult.scan(space, progress: progress)
         // A rebuilding without those records would lose what only they tell.
         if let newer = scan.newer { throw .newer(newer) }
-        let salvage = Salvage(unlocked, space, options, classify, scan)
+        let salvage = Salvage(unlocked, space, options, scan)
         salvage.plan()
         return salvage
     }
 
     private init(
-        _ unlocked: UnlockedSpace, _ space: Space, _ options: TreeOptions,
-        _ classify: @escaping (UnlockedSpace) throws(VaultError) -> Void, _ scan: ScanResult
+        _ unlocked: UnlockedSpace, _ space: Space, _ options: LibraryOptions, _ scan: ScanResult
     ) {
         (self.unlocked, self.space, self.options, self.scan) = (unlocked, space, options, scan)
-        self.classify = classify
         let capacity = UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes)
         contents = FoundContents(
             scan.contents, damagedEnds: scan.damagedEnds,
@@ -330,7 +323,16 @@ public final class Salvage {
             throw error == .noRoom ? .noRoom : .damaged("no new catalogue could be written")
         }
         // From here on it is a space like any other.
-        try classify(unlocked)
+        try classifyFiles()
+    }
+
+    /// Opens the rebuilt space as an ordinary one and classifies its files, as after a kill.
+    private func classifyFiles() throws(VaultError) {
+        let library = try Library.open(unlocked, options: options)
+        library.didGoLive()
+        do throws(FileError) { try library.close() } catch {
+            throw error == .noRoom ? .noRoom : .damaged("the recovered files could not be classified")
+        }
     }
 
     private func build() throws(FileError) -> Catalogue {
@@ -344,7 +346,7 @@ public final class Salvage {
         space.beginState(after: scan.newestGeneration, replacingMissing: !isIncomplete)
         let catalogue = try sql(Catalogue(storage: space))
         let used = try catalogue.locked { tables throws(FileError) in
-            var tree = SalvagedTree(self, try Tree(tables, options))
+            var tree = SalvagedTree(self, try Tree(tables, options.treeOptions))
             let used = try tree.build()
             try sql(tables.countTotals())
             return used

@@ -1,5 +1,5 @@
 import FileRequests
-import FileTree
+import PhotoLibrary
 import VaultCatalogue
 import VaultFormat
 import VaultStore

@@ -1,6 +1,6 @@
 import CatalogueRows
 import FileRequests
-import FileTree
+import PhotoLibrary
 import PhotoRules
 import VaultCatalogue
 

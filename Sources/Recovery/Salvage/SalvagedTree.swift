@@ -1,8 +1,8 @@
 import CatalogueRows
 import FileRequests
-import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoLibrary
 import PhotoRules
 import VaultCatalogue
 import VaultFormat

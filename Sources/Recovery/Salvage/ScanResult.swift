@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+package import PhotoLibrary
 import Synchronization
 package import VaultFormat
 package import VaultStore

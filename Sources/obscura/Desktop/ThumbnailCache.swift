@@ -1,8 +1,8 @@
 import Glibc
 import LinuxIO
 import PhotoImaging
+import PhotoLibrary
 import PhotoRules
-import Thumbnails
 
 /// The thumbnails that a user's file managers keep, in clear, of every file they have shown: `thumbnails` in the user's
 /// cache directory.

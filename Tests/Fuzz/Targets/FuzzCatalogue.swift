@@ -5,7 +5,6 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import TestFixtures

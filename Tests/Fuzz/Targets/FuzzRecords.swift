@@ -1,6 +1,5 @@
 import VaultFormat
 
-@testable import FileTree
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultStore

@@ -3,7 +3,6 @@
 @testable import PhotoImaging
 @testable import PhotoLibrary
 @testable import Recovery
-@testable import Thumbnails
 
 /// Texts and packets that others write: `.thumbnailer` files, mountinfo, names below `.thumbs`, cursors of a check, and
 /// messages between the program and its workers.

@@ -6,10 +6,8 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 

@@ -4,11 +4,8 @@ import TestSupport
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore

@@ -5,11 +5,8 @@ import Testing
 import VaultCatalogue
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultStore
 
 /// Daemons that were killed, and commits that failed.

@@ -4,11 +4,8 @@ import TestSupport
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultStore
 
 /// Random work in a session: all that users do, and commits of both kinds between.

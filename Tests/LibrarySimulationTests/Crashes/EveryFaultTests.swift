@@ -5,7 +5,6 @@ import Testing
 
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 

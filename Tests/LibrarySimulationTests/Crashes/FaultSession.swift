@@ -5,10 +5,8 @@ import Testing
 import VaultCatalogue
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 

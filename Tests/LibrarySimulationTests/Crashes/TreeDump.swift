@@ -3,11 +3,8 @@ import LinuxIO
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultCatalogue
 
 /// All of a library that a user sees, by path.

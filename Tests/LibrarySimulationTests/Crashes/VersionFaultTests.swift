@@ -4,11 +4,8 @@ import LinuxIO
 import TestSupport
 import Testing
 
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import TestFixtures
 @testable import VaultStore
 

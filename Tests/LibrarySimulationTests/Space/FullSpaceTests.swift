@@ -4,10 +4,8 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultFormat
 @testable import VaultStore

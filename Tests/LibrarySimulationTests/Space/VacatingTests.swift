@@ -6,7 +6,6 @@ import VaultFormat
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 

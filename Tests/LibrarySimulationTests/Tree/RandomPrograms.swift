@@ -1,7 +1,6 @@
 import CatalogueRows
 import Foundation
 import LinuxIO
-import PhotoLibrary
 import PhotoRules
 import Synchronization
 import TestSupport
@@ -9,10 +8,8 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
-@testable import PhotoSession
-@testable import PhotoTree
+@testable import PhotoLibrary
 
 /// A wall clock on which every operation takes two minutes: each edit is due a version of its own.
 private final class SlowWork: Sendable {

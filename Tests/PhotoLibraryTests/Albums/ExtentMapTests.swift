@@ -2,7 +2,6 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoRules

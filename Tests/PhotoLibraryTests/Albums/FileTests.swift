@@ -4,7 +4,6 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultStore

@@ -5,10 +5,8 @@ import TestSupport
 import Testing
 import VaultFormat
 
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import VaultStore
 
 private let chunk = Int(Chunk.bytes)

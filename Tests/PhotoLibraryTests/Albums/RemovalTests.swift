@@ -5,11 +5,8 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 
 /// Programs that save by unlink(2) of the old file, and rename(2) of the new one onto its name, as digiKam does, or a
 /// new file of that name.

@@ -6,7 +6,6 @@ import VaultFormat
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 
 /// Programs that save by writing a new file and renaming it, and backups.
 @Suite("Albums: saving by rename") struct SavingTests {

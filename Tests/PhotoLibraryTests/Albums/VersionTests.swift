@@ -9,7 +9,6 @@ import VaultFormat
 
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoTree
 
 /// Versions: the bytes that a photo had before it was edited.
 @Suite("Albums: versions of edited photos") struct VersionTests {

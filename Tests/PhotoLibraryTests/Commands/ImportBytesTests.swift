@@ -2,11 +2,8 @@ import LinuxIO
 import Testing
 import VaultFormat
 
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import TestFixtures
 @testable import TestSupport
 @testable import VaultStore

@@ -6,12 +6,9 @@ import VaultCatalogue
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoImport
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultStore
 
 extension LibraryUser {

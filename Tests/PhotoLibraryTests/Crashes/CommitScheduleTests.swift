@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FileTree
+@testable import PhotoLibrary
 
 /// I3 and I4 by a clock of the test's: when the roots begin that have a change.
 @Suite("Crashes: when commits begin") struct CommitScheduleTests {

@@ -7,11 +7,8 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import Recovery
 @testable import TestFixtures
 @testable import VaultStore

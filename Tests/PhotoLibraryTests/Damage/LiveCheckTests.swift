@@ -5,13 +5,9 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import Recovery
-@testable import ThumbnailTree
-@testable import Thumbnails
 @testable import VaultCatalogue
 @testable import VaultStore
 

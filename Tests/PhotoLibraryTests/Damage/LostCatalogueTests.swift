@@ -5,11 +5,8 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore

@@ -6,11 +6,8 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import Recovery
 @testable import VaultStore
 

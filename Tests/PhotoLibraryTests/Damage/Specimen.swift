@@ -6,10 +6,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import Recovery
-@testable import ThumbnailTree
-@testable import Thumbnails
 @testable import VaultCatalogue
 @testable import VaultStore
 

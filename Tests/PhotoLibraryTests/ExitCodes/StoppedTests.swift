@@ -6,11 +6,8 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultStore
 
 /// A clock that only tests and sleeping threads move.

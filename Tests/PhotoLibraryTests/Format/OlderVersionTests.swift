@@ -8,7 +8,6 @@ import VaultFormat
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore

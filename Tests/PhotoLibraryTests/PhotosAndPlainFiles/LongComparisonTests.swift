@@ -6,12 +6,9 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoRules
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultStore
 
 /// A client's request that waits until all is compared, unless it is cancelled.

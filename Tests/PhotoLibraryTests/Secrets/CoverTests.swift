@@ -8,7 +8,6 @@ import Testing
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import VaultStore
 
 /// When the times of the file of all spaces are changed, by a clock of the test's own.

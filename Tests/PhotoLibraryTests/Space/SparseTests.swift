@@ -7,11 +7,9 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoImport
 @testable import PhotoLibrary
-@testable import PhotoSession
 @testable import VaultStore
 
 private let chunk = Int(Chunk.bytes)

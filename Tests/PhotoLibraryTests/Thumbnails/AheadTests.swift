@@ -7,13 +7,8 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
-@testable import ThumbnailTree
-@testable import Thumbnails
 
 /// Thumbnails that are made before anybody asks.
 @Suite("Thumbnails: made ahead") struct AheadTests {

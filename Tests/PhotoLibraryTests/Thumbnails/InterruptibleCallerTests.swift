@@ -6,8 +6,6 @@ import Testing
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import ThumbnailTree
-@testable import Thumbnails
 
 /// Callers that stop waiting for a picture.
 @Suite("Thumbnails: requests that are interrupted") struct InterruptibleCallerTests {

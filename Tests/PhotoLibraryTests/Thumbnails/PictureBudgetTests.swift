@@ -5,11 +5,8 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultStore
 
 /// The room of kept pictures, compared with their photos.

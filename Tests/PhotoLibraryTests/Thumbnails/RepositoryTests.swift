@@ -6,7 +6,6 @@ import Testing
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import Thumbnails
 
 /// The shared thumbnail repository of freedesktop.org.
 @Suite("Thumbnails: the freedesktop repository") struct RepositoryTests {

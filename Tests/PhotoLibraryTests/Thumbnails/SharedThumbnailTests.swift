@@ -6,7 +6,6 @@ import Testing
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import Thumbnails
 
 /// Thumbnails of a mount that several users share: nobody sees more in them than in the files.
 @Suite("Thumbnails: owners and permissions") struct SharedThumbnailTests {

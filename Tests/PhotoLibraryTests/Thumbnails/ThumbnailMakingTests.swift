@@ -8,8 +8,6 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import ThumbnailTree
-@testable import Thumbnails
 @testable import VaultStore
 
 /// Which pictures are made, from which source, how often, and which are kept.

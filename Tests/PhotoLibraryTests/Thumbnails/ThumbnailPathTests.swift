@@ -7,8 +7,6 @@ import Testing
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import ThumbnailTree
-@testable import Thumbnails
 
 /// The names of thumbnails, and listings of them.
 @Suite("Thumbnails: names and listings") struct ThumbnailPathTests {

@@ -5,11 +5,8 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultStore
 
 /// The cost of showing kept pictures, in reads of the vault with its catalogue.

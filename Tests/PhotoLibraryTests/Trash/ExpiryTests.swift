@@ -6,8 +6,6 @@ import VaultStore
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 
 private let files = ".Trash-0/files"
 private let day: Int64 = 86_400

@@ -6,7 +6,6 @@ import Testing
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoTree
 
 private let trash = ".Trash-0"
 private let files = ".Trash-0/files"

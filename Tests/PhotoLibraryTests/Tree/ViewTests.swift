@@ -9,8 +9,6 @@ import VaultFormat
 
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import VaultCatalogue
 
 /// Views: virtual directories in which photos are grouped.

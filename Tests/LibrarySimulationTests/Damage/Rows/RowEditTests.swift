@@ -6,11 +6,8 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import FileTree
 @testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import PhotoSession
-@testable import PhotoTree
 @testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore

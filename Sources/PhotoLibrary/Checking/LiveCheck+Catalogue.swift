@@ -1,0 +1,88 @@
+import FileRequests
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Checks the integrity constraints and the bitmaps of a mounted space. Each step reads a snapshot of the newest
+/// published state, so that no request waits.
+extension LiveCheck {
+    private static let snapshotsMax = 8
+    /// Segments whose bits are compared in one step: 4 KiB of memory each at the usual size.
+    private static let segmentsPerStep = 1024
+    /// SQLite's cache, while a step lasts. Four times as much is hardly faster.
+    private static let cacheKibibytes = min(64 << 10, Limits.ofCheck.catalogueCacheKibibytes)
+
+    /// Looks for violations of the constraint with this index; after the last constraint, checks the database's
+    /// integrity.
+    func checkConstraint(_ number: Int) throws(FileError) -> CheckStep {
+        var step = CheckStep(next: .constraint(number + 1))
+        step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
+            guard IntegrityConstraint.all.indices.contains(number) else {
+                return try tables.integrityErrors().map {
+                    Finding(subject: "the catalogue", cause: $0.text, kind: .catalogue)
+                }
+            }
+            return try CatalogueFindings.ofViolated(IntegrityConstraint.all[number], tables)
+        }
+        if number >= IntegrityConstraint.all.count { step.next = .allocation(segment: 0) }
+        return step
+    }
+
+    /// Compares the bitmaps of some segments with the runs that lie there. The first step also compares the slot
+    /// bitmap.
+    func checkAllocation(from first: Int) throws(FileError) -> CheckStep {
+        let end = max(first, min(space.segmentCount, first + Self.segmentsPerStep))
+        var step = CheckStep()
+        step.findings = try ofSnapshot { tables, snapshot throws(CatalogueError) in
+            let window = min(first, snapshot.segmentCount)..<min(end, snapshot.segmentCount)
+            let sectors = UInt64(snapshot.sectorsPerSegment)
+            let range = UInt64(window.lowerBound) * sectors..<UInt64(window.upperBound) * sectors
+            var expected = snapshot.expectedUse(of: window)
+            for checked in try tables.runs(reaching: range) where snapshot.isPossible(checked.run) {
+                expected.add(checked)
+            }
+            var report = snapshot.compareSectors(expected)
+            if first == 0, let slots = snapshot.compareSlots() { report.add(slots) }
+            return Finding.of(report) + (try CatalogueFindings.ofShared(expected.shared, tables))
+        }
+        if end < space.segmentCount { step.next = .allocation(segment: end) }
+        return step
+    }
+
+    /// Returns the findings from a snapshot. If the snapshot was given up for lack of room, findings in it may be
+    /// false: another snapshot is searched. Throws `.noRoom` after `snapshotsMax` attempts.
+    private func ofSnapshot(
+        _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
+    ) throws(FileError) -> [Finding] {
+        for _ in 0..<Self.snapshotsMax {
+            let snapshot: Space
+            do throws(StoreError) { snapshot = try space.holdSnapshot() } catch {
+                if error == .noRoom { continue }
+                return []
+            }
+            guard snapshot.pageCount > 0 else {
+                space.letGo(snapshot)
+                return []
+            }
+            let found = findings(in: snapshot, find)
+            if space.letGo(snapshot) || found.isEmpty { return found }
+        }
+        throw .noRoom
+    }
+
+    private func findings(
+        in snapshot: Space, _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
+    ) -> [Finding] {
+        defer { returnFreeMemory() }
+        do throws(CatalogueError) {
+            let catalogue = try Catalogue(
+                storage: snapshot, readOnly: true, cacheKibibytes: Self.cacheKibibytes)
+            return try catalogue.locked { tables throws(CatalogueError) in try find(tables, snapshot) }
+        } catch {
+            return [
+                Finding(subject: "the catalogue", cause: "it cannot be read completely", kind: .catalogue)
+            ]
+        }
+    }
+}

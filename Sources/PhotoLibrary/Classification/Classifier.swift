@@ -1,0 +1,79 @@
+import CatalogueRows
+import FileRequests
+import LinuxIO
+import PhotoImaging
+package import PhotoRules
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// How far classification searches for photos with the same bytes.
+package enum EqualSearch {
+    /// No search.
+    case none
+    /// Compares few bytes, because other requests wait for the file, or in the kernel for its directory.
+    case brief
+}
+
+/// Classifies files by their bytes and applies the result to the tree: a photo, a copy of one, or neither.
+package final class Classifier: Sendable {
+    let session: TreeSession
+    let search: PhotoSearch
+    let deferred: DeferredWork
+
+    package init(_ session: TreeSession, _ search: PhotoSearch, _ deferred: DeferredWork) {
+        (self.session, self.search, self.deferred) = (session, search, deferred)
+    }
+
+    /// Classifies an open file and reads the sidecar next to it: next to `place`, the file's future name, if given,
+    /// else next to its present name. Empty files are never photos.
+    package func classify(
+        _ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil,
+        equals scope: EqualSearch = .brief
+    ) -> Classification {
+        var hasFailed = false
+        let classification = classify(file, at: place, scope, &hasFailed)
+        // A transient disk error may pass. Accepting it would lose a photo's date, or show the photo twice.
+        return hasFailed ? classify(file, at: place, scope, &hasFailed) : classification
+    }
+
+    /// - Parameter hasFailed: set if a read failed.
+    private func classify(
+        _ file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ scope: EqualSearch,
+        _ hasFailed: inout Bool
+    ) -> Classification {
+        let source = FileSource(file)
+        defer { if source.hasFailed { hasFailed = true } }
+        guard source.byteCount > 0 else { return .plain }
+        let facts = readFacts(source)
+        if source.hasFailed { return .unknown }
+        guard let facts else { return .plain }
+        guard let fingerprint = fingerprint(of: source), !source.hasFailed else { return .unknown }
+        var probe = MediaProbe(facts: facts, fingerprint: fingerprint)
+        do throws(FileError) {
+            // An unreadable sidecar counts as none: the photo has dates of its own.
+            if let ino = try session.locked({ tree throws(FileError) in
+                try tree.sidecar(of: file.inode, at: place)
+            }) {
+                let (sidecar, isUnread) = try session.withState(of: ino) {
+                    state throws(FileError) -> (Sidecar?, Bool) in
+                    let beside = FileSource(state)
+                    return (readSidecar(beside), beside.hasFailed)
+                }
+                probe.sidecar = sidecar
+                hasFailed = hasFailed || isUnread
+            }
+        } catch { hasFailed = true }
+        if case .none = scope { return .media(probe) }
+        do throws(FileError) {
+            // If the whole comparison would exceed the limit, read nothing.
+            let workMax = session.space.limits.briefComparisonBytes
+            let isLong = file.view.withLock { file.map.allocated } > workMax
+            let found = try search.equalPhotos(to: source, fingerprint, except: file.ino) {
+                isLong || $0 > workMax
+            }
+            (probe.equals, probe.isCompared) = (found.photos, found.isComplete)
+        } catch { hasFailed = true }
+        return .media(probe)
+    }
+}

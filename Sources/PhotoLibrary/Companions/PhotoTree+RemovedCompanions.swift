@@ -1,0 +1,293 @@
+import CatalogueRows
+package import FileRequests
+import KernelNames
+import LinuxIO
+import PhotoRules
+import VaultCatalogue
+import VaultStore
+
+/// The files that go with a photo that is removed, because they are no photos of their own, and come back with it: its
+/// sidecars, and the video of a Live Photo with its still. One that another photo needs too stays until that goes.
+///
+/// The names of all of them are recorded with the photo (`trash_name`) when it goes into the trash. They follow it a
+/// little later: see `PhotoTree+CompanionMoves.swift`.
+extension PhotoTree {
+    // MARK: Into the trash
+
+    /// Notes the companions of a photo that has just been removed.
+    ///
+    /// - Parameter lost: the names outside the trash that it and its copies had.
+    func noteCompanions(
+        ofRemoved photo: Inode, lost: [DentryRow], _ caller: Caller
+    ) throws(FileError) {
+        companionMoves[photo.ino] = nil
+        var linked: Set<UInt64> = []
+        let own = try self.photo(photo)
+        // First the videos: a sidecar that describes one of them, too, goes with it.
+        if !isVideo(own) {
+            for row in lost {
+                let directory = try inode(row.parent)
+                guard directory.isDay else { continue }
+                for video in try videos(ofStill: own, row.name, in: directory) {
+                    guard linked.insert(video.id).inserted else { continue }
+                    try link(video, to: photo)
+                    if try !hasStill(try inode(video.ino), video.name, in: directory) {
+                        note(video, .trash(caller), of: photo, row.name)
+                    }
+                }
+            }
+        }
+        for row in lost {
+            let directory = try inode(row.parent)
+            // Without a trash, a file of an album that was not named could not be brought back.
+            guard trashDays > 0 || directory.isDay else { continue }
+            for sidecar in try sidecars(beside: row.name, in: directory) {
+                guard linked.insert(sidecar.id).inserted else { continue }
+                try link(sidecar, to: photo)
+                if try !hasPhoto(describedBy: sidecar.name, in: directory) {
+                    note(sidecar, .trash(caller), of: photo, row.name)
+                }
+            }
+        }
+        try noteLateCompanions(ofRemoved: photo, own, except: linked, caller)
+    }
+
+    /// Companions that have not yet followed the photo from the day that it was in before.
+    private func noteLateCompanions(
+        ofRemoved photo: Inode, _ own: PhotoRow, except linked: Set<UInt64>, _ caller: Caller
+    ) throws(FileError) {
+        for (ino, move) in companionMoves where move.photo == photo.ino && move.day != nil {
+            guard let companion = try existing(ino), let directory = try existing(move.directory),
+                let found = try find(directory, move.name), found.inode.ino == ino, !linked.contains(found.id)
+            else { continue }
+            if companion.isPhoto {
+                guard isVideo(move.name, try self.photo(companion), ofStill: move.photoName, own),
+                    try !hasStill(companion, move.name, in: directory)
+                else { continue }
+            } else if try hasPhoto(describedBy: move.name, in: directory) {
+                continue
+            }
+            let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
+            try link(row, to: photo)
+            note(row, .trash(caller), of: photo, move.photoName)
+        }
+    }
+
+    /// Records a companion's name with its photo in the trash.
+    private func link(_ companion: DentryRow, to photo: Inode) throws(FileError) {
+        if photo.isTrashed { try sql(tables.addTrashName(companion, of: photo.ino)) }
+    }
+
+    /// The videos in a day of the Live Photo whose still has, or had, that name there.
+    private func videos(
+        ofStill still: PhotoRow, _ name: [UInt8], in day: Inode
+    ) throws(FileError) -> [DentryRow] {
+        var found: [DentryRow] = []
+        let mates =
+            try groupMates(of: still, in: day.ino)
+            + companionsByStem(of: still, name, in: day, captured: still.captured)
+        for mate in mates {
+            guard let video = mate.photo, isVideo(mate.row.name, video, ofStill: name, still),
+                !found.contains(where: { $0.id == mate.row.id })
+            else { continue }
+            found.append(mate.row)
+        }
+        return found
+    }
+
+    /// Whether a still of a video's Live Photo is in moments.
+    private func hasStill(_ inode: Inode, _ name: [UInt8], in day: Inode) throws(FileError) -> Bool {
+        let video = try photo(inode)
+        for mate in try halves(of: video) where isStill(mate.row, of: video) { return true }
+        return try companionsByStem(of: video, name, in: day, captured: video.captured).contains { other in
+            other.photo.map { isVideo(name, video, ofStill: other.row.name, $0) } ?? false
+        }
+    }
+
+    /// The sidecars next to a name.
+    func sidecars(beside name: [UInt8], in directory: Inode) throws(FileError) -> [DentryRow] {
+        var found: [DentryRow] = []
+        for candidate in sidecarNames(name) {
+            guard let file = try find(directory, candidate), isPlainFile(file.inode) else { continue }
+            found.append(
+                DentryRow(parent: directory.ino, id: file.id, name: candidate, ino: file.inode.ino))
+        }
+        return found
+    }
+
+    private func isPlainFile(_ inode: Inode) -> Bool {
+        inode.isRegular && !inode.isPhoto && !inode.isCopy && !inode.isVersion
+    }
+
+    /// Whether a directory has a photo, or a copy of one, whose sidecar a file of that name is. A photo that is about
+    /// to follow another into the trash does not count.
+    func hasPhoto(describedBy sidecar: [UInt8], in directory: Inode) throws(FileError) -> Bool {
+        guard let stem = sidecarStem(sidecar) else { return false }
+        var candidates: [Inode] = []
+        if let whole = try find(directory, stem) { candidates.append(whole.inode) }
+        let beginning = stem + [UInt8(ascii: ".")]
+        for row in try sql(
+            tables.dentries(in: directory.ino, beginning: beginning, limit: siblingNamesMax))
+        where stemOf(row.name) == stem { candidates.append(try inode(row.ino)) }
+        return candidates.contains { inode in
+            // A photo that a program has emptied is about to be written again.
+            (inode.isPhoto || inode.isCopy || formerPhotos[inode.ino] != nil)
+                && companionMoves[inode.ino]?.caller == nil
+        }
+    }
+
+    /// Whether removing a name by unlink(2) must put the file into the trash: see `isForTrash`; also a sidecar in a day
+    /// next to its photo, and one that is about to go with its photo. Programs remove all files of a day in any order.
+    package func goesIntoTrash(
+        _ inode: Inode, named name: [UInt8], in directory: Inode
+    ) throws(FileError) -> Bool {
+        if try isForTrash(inode, in: directory) { return true }
+        guard trashDays > 0, isPlainFile(inode), inode.row.nlink == 1 else { return false }
+        if let move = companionMoves[inode.ino], move.caller != nil,
+            move.directory == directory.ino, move.name == name
+        {
+            return true
+        }
+        guard directory.isDay, inode.row.size > 0 else { return false }
+        return try hasPhoto(describedBy: name, in: directory)
+    }
+
+    /// Whether a noted companion may follow its photo into the trash: no photo needs it any more, and no program is
+    /// saving the photo anew.
+    func mayGo(_ move: CompanionMove, _ inode: Inode, from directory: Inode) throws(FileError) -> Bool {
+        if try has(directory, move.photoName) { return false }
+        if try isInTrash(directory) { return false }
+        if inode.isPhoto {
+            guard directory.isDay, !inode.isTrashed else { return false }
+            return try !hasStill(inode, move.name, in: directory)
+        }
+        guard isPlainFile(inode) else { return false }
+        return try !hasPhoto(describedBy: move.name, in: directory)
+    }
+
+    /// Removes a companion of a removed photo: into the trash, or for good if none is kept.
+    func removeCompanion(
+        _ inode: Inode, _ row: DentryRow, in directory: Inode, _ info: TrashInfo?, _ caller: Caller,
+        _ space: Space, now: Timestamp
+    ) throws(FileError) {
+        if inode.isPhoto {
+            try removePhoto(inode, named: row.name, in: directory, info, caller, space, now: now)
+        } else if trashDays > 0 {
+            try removePlainFile(
+                inode, row.id, named: row.name, in: directory, info, caller, space, now: now)
+        } else {
+            try removeEntry(directory, row.id, inode, now: now)
+            try removeLink(to: inode, now: now)
+        }
+        noteLost(row, in: directory)
+    }
+
+    // MARK: Back
+
+    /// Notes the companions of a photo that is being restored.
+    ///
+    /// - Parameters:
+    ///   - recorded: their names when the photo was removed.
+    ///   - own: the photo's own names in albums then, and those of its copies; `name`: its name in its day.
+    func noteReturn(
+        of recorded: [DentryRow], with photo: Inode, _ name: [UInt8], _ own: [DentryRow]
+    ) throws(FileError) {
+        let day = try self.photo(photo).day
+        for row in recorded {
+            guard let inode = try existing(row.ino), let present = try leaving(inode, with: photo) else {
+                continue
+            }
+            let beside = own.first { $0.parent == row.parent && sidecarNames($0.name).contains(row.name) }
+            companionMoves[row.ino] = CompanionMove(
+                directory: present.parent, name: present.name,
+                target: .restored(CompanionMove.Origin(parent: row.parent, name: row.name, day: day)),
+                photo: beside?.ino ?? photo.ino, photoName: beside?.name ?? name, mover: callerThread)
+        }
+    }
+
+    /// The name of a companion in the trash, or that with which it is about to go there with its photo; nil if it has
+    /// stayed, or has come back.
+    private func leaving(_ inode: Inode, with photo: Inode) throws(FileError) -> DentryRow? {
+        for row in try names(of: inode) where try isInTrash(self.inode(row.parent)) { return row }
+        guard let move = companionMoves[inode.ino], move.caller != nil, move.photo == photo.ino else {
+            return nil
+        }
+        return try names(of: inode).first { $0.isOf(move.directory, move.name) }
+    }
+
+    /// Notes the companions beside a photo that is restored from a directory in the trash that was a day: they went
+    /// with that. In `files` itself each file lies for its own reason.
+    func noteReturnBeside(_ photo: Inode, in directory: Inode) throws(FileError) {
+        guard let kept = try sql(tables.trashRow(photo.ino, 0)), try trash(withFiles: directory) == nil
+        else { return }
+        let own = try self.photo(photo)
+        var found = try sidecars(beside: kept.name, in: directory)
+        if !isVideo(own) {
+            for video in try videos(ofStill: own, kept.name, in: directory) {
+                let inode = try self.inode(video.ino)
+                if inode.isTrashed, try self.photo(inode).day == own.day { found.append(video) }
+            }
+        }
+        try noteReturn(of: found, with: photo, kept.name, [])
+    }
+
+    /// Brings a companion back that went with its photo. Follows the photo if that was restored to another day.
+    func restoreCompanion(
+        _ inode: Inode, _ row: DentryRow, in directory: Inode, _ move: CompanionMove,
+        to place: CompanionMove.Origin, now: Timestamp, _ namelessInodes: inout [UInt64]
+    ) throws(FileError) {
+        guard let holder = try existing(move.photo), let photo = try photo(representedBy: holder),
+            !photo.isTrashed
+        else { return }
+        let day = try self.photo(photo).day
+        let isElsewhere = day != place.day
+        guard try isInTrash(directory) else {
+            // It had not gone yet.
+            if isElsewhere, directory.isDay {
+                try follow(move, inode, row, from: directory, to: day, now: now)
+            }
+            return
+        }
+        if inode.isTrashed {
+            try noteReturnBeside(inode, in: directory)
+            try restore(inode, now: now)
+            if isElsewhere {
+                var own = try self.photo(inode)
+                own.pin(to: day)
+                try storePhoto(inode, own)
+                try moveMoment(inode, to: day, now: now)
+            }
+        } else if isPlainFile(inode) {
+            guard try putBack(inode, beside: holder, photo, move, to: place, now: now) else { return }
+        } else {
+            return
+        }
+        try sql(tables.deleteTrash(inode.ino, row.id))
+        try discard(row, now: now, &namelessInodes)
+    }
+
+    /// Gives a sidecar its name next to its photo again; false if there is no place for it.
+    private func putBack(
+        _ inode: Inode, beside holder: Inode, _ photo: Inode, _ move: CompanionMove,
+        to place: CompanionMove.Origin, now: Timestamp
+    ) throws(FileError) -> Bool {
+        var shown: (directory: Inode, name: [UInt8])?
+        if let album = try existing(place.parent), album.isDirectory, !album.isDay, album.row.nlink > 0,
+            try !isInTrash(album)
+        {
+            let name = try names(of: holder).first { $0.parent == album.ino }?.name
+            shown = (album, name ?? move.photoName)
+        } else if let own = try moment(of: photo) {
+            shown = (own.directory, own.row.name)
+        }
+        guard let shown else { return false }
+        let wanted = companionName(place.name, of: move.photoName, for: shown.name)
+        let name = try freeName(
+            shown.directory, wanted.count <= nameBytesMax ? wanted : place.name)
+        try addEntry(shown.directory, name, inode, now: now)
+        addLink(to: inode, now: now)
+        kernelNames.noteChange(of: shown.directory.ino)
+        kernelNames.noteChange(of: inode.ino)
+        return true
+    }
+}

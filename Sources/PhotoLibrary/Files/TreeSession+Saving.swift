@@ -1,0 +1,120 @@
+import CatalogueRows
+package import FileRequests
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Saving open files to the tree.
+extension TreeSession {
+    /// Seals the dirty chunks and writes the rows, in one transaction with `also`. The writer's lock is held.
+    package func save(_ file: FileState, also: (PhotoTree) throws(FileError) -> Void = { _ in })
+        throws(FileError)
+    {
+        guard !file.isDiscarded else { return }
+        try file.sealDirty()
+        let pages = Self.pagesPerChange + FileContext.pages(ofRows: file.unsavedRows)
+        try changing(for: .removal, pages: pages) { tree throws(FileError) in
+            try store(file, tree)
+            try also(tree)
+            // Closed before, but could not be saved then.
+            if file.inode.openCount == 0 { file.inode.state = nil }
+        }
+        file.forgetUnsavedRows()
+        file.hasNewBytes = false
+        if file.unsavedSince != nil {
+            file.unsavedSince = nil
+            context.unregister(file)
+        }
+    }
+
+    /// Saves a file that must survive a crash, although its writer may not be done. Its close will classify it; without
+    /// one, the next session will.
+    package func saveForGood(_ file: FileState) throws(FileError) {
+        let isNews = file.needsClassification && !file.isNotedPending
+        guard isNews || file.unsavedSince != nil else { return }
+        try save(file) { tree throws(FileError) in
+            if isNews { try sql(tree.tables.addPendingClassification(file.ino)) }
+        }
+        if isNews { file.isNotedPending = true }
+    }
+
+    /// Returns a new content for a file that is about to leave its shared one; nil if no other file has that.
+    func unsharedContent(for file: FileState) throws(FileError) -> UInt64? {
+        try changing { tree throws(FileError) in
+            let content = file.inode.row.content
+            let users = try sql(tree.tables.users(of: content))
+            guard users > 1 || SnapshotID.isSnapshot(content) else {
+                file.unshare()
+                file.inode.row.flags.remove(.shared)
+                tree.touch(file.inode)
+                return nil
+            }
+            return tree.makeContent()
+        }
+    }
+
+    /// The catalogue's part of saving.
+    private func store(_ file: FileState, _ tree: PhotoTree) throws(FileError) {
+        let inode = file.inode
+        if file.content != inode.row.content {
+            try tree.replaceContent(of: inode, by: file.content, space, now: .now())
+        }
+        var hasSnapshots = false
+        if !file.freed.isEmpty { hasSnapshots = try sql(tree.tables.hasSnapshots(of: file.content)) }
+        if hasSnapshots { for run in file.freed { try sql(tree.tables.cut(run)) } }
+        if let range = file.unsavedRange {
+            tree.mark(inode)
+            let saved = file.view.withLock { file.map.markSaved(range.lower, range.upper) }
+            if file.hasRows {
+                try sql(tree.tables.deleteExtents(of: file.content, from: saved.first, through: saved.last))
+            }
+            for piece in saved.rows { try sql(tree.tables.insert(piece.run, of: file.content)) }
+            if !saved.rows.isEmpty { file.hasRows = true }
+            if !saved.adopted.isEmpty { space.adopt(saved.adopted) }
+            file.unsavedRange = nil
+        }
+        if !file.freed.isEmpty {
+            space.free(hasSnapshots ? try sql(tree.tables.unnamed(file.freed)) : file.freed)
+            file.freed = []
+        }
+        if file.hasNewBytes && inode.isPhoto, try tree.deleteThumbnails(inode, space) {
+            try tree.noteThumbnailPending(inode.ino)
+        }
+        file.view.lock()
+        defer { file.view.unlock() }
+        guard file.isNewer else { return }
+        file.isNewer = false
+        inode.row.size = file.size
+        inode.row.allocated = file.map.allocated
+        inode.row.modified = file.modified
+        inode.row.changed = file.changed
+        if file.hasNewBytes {
+            inode.row.revision += 1
+            inode.row.flags.remove(.foundWithoutRecord)
+        }
+        tree.touch(inode)
+    }
+
+    /// Saves the files that have been unsaved since before `limit`, by the monotonic clock. Returns true if some are
+    /// left.
+    func saveFiles(unsavedBefore limit: Int64) -> Bool {
+        for file in context.unsavedFiles {
+            // A file being written is retried later: the committer waits for no file.
+            guard file.writer.tryLock() else { continue }
+            defer { file.writer.unlock() }
+            guard let since = file.unsavedSince, since <= limit else { continue }
+            // A failed file stays unsaved; the next flush or fsync reports the error.
+            try? save(file)
+        }
+        return !context.unsavedFiles.isEmpty
+    }
+
+    /// Saves the inode's file if it is open and has unsaved changes.
+    package func saveIfOpen(_ ino: UInt64) throws(FileError) {
+        guard let file = try locked({ tree throws(FileError) in tree.cached(ino)?.state }) else { return }
+        file.writer.lock()
+        defer { file.writer.unlock() }
+        if file.unsavedSince != nil { try save(file) }
+    }
+}

@@ -1,0 +1,121 @@
+import CatalogueRows
+package import FileRequests
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// The end of an inode: it lives while it has a name, is open, or is known to the kernel. Without a name it is an
+/// orphan, and the table `orphan` lists it for the next mount.
+extension TreeSession {
+    /// Destroys an inode that has neither names nor users, in batches so that the lock is never held for long.
+    package func destroy(_ ino: UInt64) throws(FileError) {
+        var isDone = false
+        while !isDone {
+            let rows = reapedRows()
+            let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
+            isDone = try changing(for: .removal, pages: pages) { tree throws(FileError) in
+                guard tree.orphans.contains(ino) else { return true }
+                let inode = try tree.inode(ino)
+                guard inode.openCount == 0 else { return true }
+                return try destroySome(inode, rows: rows, tree)
+            }
+        }
+    }
+
+    private func destroySome(_ inode: Inode, rows: Int, _ tree: PhotoTree) throws(FileError) -> Bool {
+        let content = inode.row.content
+        let overwrites = inode.isPhoto || inode.isCopy || inode.isVersion
+        if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
+            try !tree.leaveContent(of: inode)
+        {
+            let runs = try sql(tree.tables.firstExtents(of: content, limit: rows))
+            if let first = runs.first, let last = runs.last {
+                try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
+                space.free(try tree.unnamed(runs, of: content), overwriting: overwrites)
+            }
+            if runs.count == rows { return false }
+            tree.newlyRetired.add(content: content)
+        }
+        try tree.retire(inode, space, overwriting: overwrites)
+        // A copy that takes the photo's place takes its versions first.
+        if inode.isPhoto { try tree.deletePhoto(inode, space) }
+        if inode.isRegular { try tree.removeVersions(of: inode.ino, now: .now()) }
+        if inode.isCopy { try tree.forgetCopy(inode) }
+        if inode.row.flags.contains(.hasAttributes) {
+            try sql(tree.tables.deleteExtendedAttributes(inode.ino))
+        }
+        if inode.row.mode & fileTypeMask == linkType { try sql(tree.tables.deleteLinkTarget(inode.ino)) }
+        try sql(tree.tables.deleteInode(inode.ino))
+        try tree.forgetDestroyed(inode)
+        context.forgetCutShort(inode.ino)
+        return true
+    }
+
+    /// Destroys the nameless inodes that earlier sessions left, until it is cancelled.
+    package func reapOrphans(unless isCancelled: () -> Bool) throws(FileError) {
+        var last: UInt64 = 0
+        while !isCancelled() {
+            let found = try locked { tree throws(FileError) in
+                let rows = try sql(tree.tables.orphans(after: last, limit: 100))
+                let left = rows.filter { !tree.orphans.contains($0) }
+                for ino in left { tree.adoptOrphan(ino) }
+                return (end: rows.last, left: left)
+            }
+            guard let end = found.end else { return }
+            last = end
+            for ino in found.left where !isCancelled() { try destroy(ino) }
+        }
+    }
+
+    /// Destroys all nameless inodes, at the end of the session.
+    package func reapAllOrphans() throws(FileError) {
+        try reapOrphans { false }
+        for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }
+    }
+
+    /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
+    package func forget(_ ino: UInt64) {
+        let orphan = try? locked { tree throws(FileError) -> Inode? in
+            guard tree.orphans.contains(ino), !tree.noteForgotten(ino) else { return nil }
+            let inode = try tree.inode(ino)
+            inode.isForgotten = true
+            return inode.openCount == 0 ? inode : nil
+        }
+        guard let orphan else { return }
+        // Changes that could not be saved at close must not be saved any more: nothing would free them again.
+        if let file = orphan.state {
+            file.writer.lock()
+            file.discard()
+            file.writer.unlock()
+        }
+        // If this fails, the next session finds the inode in the table of orphans.
+        try? destroy(ino)
+    }
+
+    /// Removes empty days that classification created. They are not listed.
+    package func dropEmptyDays() throws(FileError) {
+        let batch = 200
+        var found = batch
+        var dropped: [UInt64] = []
+        while found == batch {
+            found = try changing(for: .removal) { tree throws(FileError) in
+                // The query reads stored rows.
+                try sql(tree.storeChanges())
+                let moments = try tree.inode(WellKnownInode.moments)
+                let days = try sql(tree.tables.emptyDays(in: WellKnownInode.moments, limit: batch))
+                for row in days {
+                    let day = try tree.inode(row.ino)
+                    let (modified, changed) = (moments.row.modified, moments.row.changed)
+                    try tree.removeEntry(moments, row.id, day, now: changed)
+                    moments.row.modified = modified
+                    try tree.removeLink(to: day, now: changed)
+                    day.isForgotten = true
+                    dropped.append(row.ino)
+                }
+                return days.count
+            }
+        }
+        for ino in dropped { try destroy(ino) }
+    }
+}

@@ -1,0 +1,82 @@
+package import CatalogueRows
+package import FileRequests
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Collects the contents of identity records from the rows.
+extension Tree {
+    /// Collects the record with this number; throws `.stale` if the number does not exist.
+    package func recorded(_ id: UInt64) throws(FileError) -> Recorded {
+        if id >= RetiredIDs.records {
+            let block = id - RetiredIDs.records
+            guard let bits = try sql(tables.retired(block: block)) else { throw .stale }
+            return .retired(block: block, bits: bits)
+        }
+        if let known = cached(id) {
+            // Not `names(of:)`, which would cache them: no one else may need them.
+            if let names = known.names { return .inode(try tables.record(known.row, names)) }
+            return .inode(try tables.record(known.row, try sql(tables.dentries(of: id))))
+        }
+        guard let row = try sql(tables.inode(id)) else { throw .stale }
+        return .inode(try tables.record(row, try sql(tables.dentries(of: id))))
+    }
+}
+
+extension Tables {
+    /// Collects an inode's record from its rows, within `limits`.
+    package func record(
+        _ row: InodeRow, _ names: [DentryRow], _ limits: RecordLimits = .ofRecords
+    ) throws(FileError) -> IdentityRecord {
+        var record = IdentityRecord(row: row)
+        record.row.nlink = 0
+        record.row.parent = 0
+        var bytesLeft = limits.nameBytes
+        for name in names {
+            bytesLeft -= name.name.count + 32
+            if bytesLeft < 0 { break }
+            record.names.append(
+                RecordedName(
+                    parent: name.parent, name: name.name, isMember: name.isMember, isLink: name.isLink,
+                    since: try sql(trashRow(row.ino, name.id))?.since))
+        }
+        if row.flags.contains(.hasAttributes) {
+            record.attributes = try sql(extendedAttributes(row.ino)).map {
+                ExtendedAttribute(name: $0.name, value: $0.value)
+            }
+        }
+        switch row.mode & fileTypeMask {
+        case directoryType: record.row.size = 0
+        case linkType: record.target = try sql(linkTarget(row.ino)) ?? []
+        case regularType: try addFile(to: &record, limits)
+        default: break
+        }
+        return record
+    }
+
+    /// Adds the parts that only regular files have.
+    private func addFile(to record: inout IdentityRecord, _ limits: RecordLimits) throws(FileError) {
+        let row = record.row
+        if row.allocated > 0 {
+            // Rows of a snapshot are cut when its source changes: the record lists them as they were.
+            let runs =
+                SnapshotID.isSnapshot(row.content)
+                ? ExtentRun.joined(try sql(extents(of: row.content)))
+                : try sql(firstExtents(of: row.content, limit: limits.runs + 1))
+            record.runs = runs.count > limits.runs ? nil : runs
+        }
+        guard row.flags.contains(.photo) else { return }
+        record.photo = try sql(photo(row.ino))
+        guard row.flags.contains(.trashed), var trashed = try sql(trashRow(row.ino, 0)) else { return }
+        trashed.noted = nil
+        record.trashed = trashed
+        var bytesLeft = limits.nameBytes
+        for var name in try sql(trashNames(of: row.ino)) {
+            bytesLeft -= name.name.count + 32
+            if bytesLeft < 0 { break }
+            name.id = 0
+            record.keptNames.append(name)
+        }
+    }
+}

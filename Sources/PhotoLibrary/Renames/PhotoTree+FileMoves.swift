@@ -1,0 +1,298 @@
+import CatalogueRows
+import FileRequests
+import KernelNames
+import LinuxIO
+import PhotoRules
+import VaultCatalogue
+import VaultStore
+
+/// Renames of files: carries out the steps of `fileMove`.
+extension PhotoTree {
+    /// - Parameter maySave: false once the file has become one of another kind; see `FileMove.then`.
+    func moveFile(
+        _ request: RenameRequest, _ effect: RenameEffect, maySave: Bool = true, _ space: Space
+    ) throws(FileError) {
+        guard let move = fileMove(effect, of: request.movedFile) else { throw .notPermitted }
+        let request = try renameBesidePhoto(request)
+        let isSaved = maySave && move.maySave ? try save(request, space) : false
+        if !isSaved {
+            if let effect = move.then {
+                for step in move.before { try perform(step, request, space) }
+                var request = request
+                request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
+                if request.target?.inode.ino == request.source.ino { request.target = nil }
+                try moveFile(request, effect, maySave: false, space)
+            } else {
+                try moveName(request, move, space)
+            }
+        }
+        for step in move.finally { try perform(step, request, space) }
+    }
+
+    private func moveName(_ request: RenameRequest, _ move: FileMove, _ space: Space) throws(FileError) {
+        let request = try makeWay(request, space)
+        let isNew =
+            request.isFromTrash || !move.after.contains(.replaceBackup)
+            ? false : try isNewFile(request.source, named: request.sourceID, in: request.from)
+        for step in move.before { try perform(step, request, space) }
+        try perform(move.name, request, space)
+        for step in move.after {
+            if step == .replaceBackup {
+                if isNew, try replaceBackup(request, space) { return }
+            } else {
+                try perform(step, request, space)
+            }
+        }
+    }
+
+    private func perform(
+        _ step: FileMoveStep, _ request: RenameRequest, _ space: Space
+    ) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        switch step {
+        case .becomePhoto:
+            guard let photo = try photo(representedBy: source), source.isCopy else { throw .damaged }
+            try exchangeRoles(source, photo, space, now: now)
+        case .queueCompanionMoves: try queueCompanionMoves(request)
+        case .leaveMoment:
+            kernelNames.noteChange(of: source.ino)
+            guard let own = try moment(of: source) else { return }
+            try withdraw(own.row, in: own.directory, source, now: now)
+            source.row.countLinks(by: -1)
+        case .move: try move(request, isMember: request.isMember && request.to.area == .album)
+        case .moveAsMember: try move(request, isMember: true)
+        case .addMembership:
+            try addEntry(request.to, request.newName, source, isMember: true, now: now)
+            addLink(to: source, now: now)
+            kernelNames.noteChange(of: source.ino)
+        case .removeToTrash:
+            try addEntry(request.to, request.newName, source, now: now)
+            addLink(to: source, now: now)
+            try removeToTrash(source, named: request.name, request.caller, now: now)
+        case .classify: try apply(request.classification, to: source, space, now: now)
+        case .replaceBackup: _ = try replaceBackup(request, space)
+        case .noteBackup: try noteBackup(request)
+        case .keepOnlyArrived: try keepOnlyArrived(request)
+        case .pin: try pin(request)
+        case .restore:
+            guard let photo = try trashedPhoto(behind: source) else { return }
+            try noteReturnBeside(photo, in: request.from)
+            try restore(photo, now: now)
+        case .followName: try followName(request)
+        case .noteGivenName: noteGivenName(request)
+        case .noteTrashAge: try noteTrashAge(request)
+        case .forgetTrashAge: try forgetTrashAge(request)
+        }
+    }
+
+    // MARK: The file that has the new name
+
+    /// Clears the new name, or chooses another; see `replacedFile`.
+    private func makeWay(_ request: RenameRequest, _ space: Space) throws(FileError) -> RenameRequest {
+        guard let target = request.target else { return request }
+        guard !target.inode.isDirectory else { throw .isDirectory }
+        var request = request
+        let isMedia = if case .media = request.classification { true } else { false }
+        switch replacedFile(
+            isPhoto: target.inode.isPhoto, isInDay: request.to.isDay,
+            isBeside: request.from.ino == request.to.ino, isToBePhoto: request.source.isPhoto || isMedia)
+        {
+        case .unlinked:
+            if request.source.isRegular {
+                // The versions of the photo belong to the new file.
+                if try isFormerPhoto(target.inode, in: request.to) {
+                    try moveVersions(of: target.inode.ino, to: request.source.ino, now: request.now)
+                } else {
+                    try keepReplaced(target.inode, request)
+                }
+            } else if try isForTrash(target.inode, in: request.to) {
+                try removePlainFile(
+                    target.inode, target.id, named: request.newName, in: request.to, request.info,
+                    request.caller, space, now: request.now)
+                break
+            }
+            try removeEntry(request.to, target.id, target.inode, now: request.now)
+            try removeLink(to: target.inode, now: request.now)
+            kernelNames.noteChange(of: target.inode.ino)
+        case .removed:
+            try removePhoto(
+                target.inode, named: request.newName, in: request.to, request.info, request.caller, space,
+                now: request.now)
+        case .kept: request.newName = try freeName(request.to, request.newName)
+        }
+        request.target = nil
+        return request
+    }
+
+    /// Keeps the bytes of a photo that lives on elsewhere, as the original of a new file that a program saves in place
+    /// of one of its copies: it is the first edit of what had this name.
+    private func keepReplaced(_ old: Inode, _ request: RenameRequest) throws(FileError) {
+        let source = request.source
+        guard let photo = try photo(representedBy: old),
+            try self.photo(representedBy: source)?.ino != photo.ino, try rowOfSaved(request) != nil,
+            try isNewFile(source, named: request.sourceID, in: request.from)
+        else { return }
+        if case .media(let probe) = request.classification, probe.names(photo.row) { return }
+        if let own = try versionsDirectory(of: source.ino) { try renameOriginal(in: own, now: request.now) }
+        _ = try keepVersion(of: old, for: source.ino, now: request.now)
+    }
+
+    /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does
+    /// not.
+    private func save(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+        guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request) else {
+            return false
+        }
+        let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
+        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
+        request.source.row.countLinks(by: -1)
+        let wasCopy = request.source.isCopy
+        if wasCopy { try forgetCopy(request.source) }
+        let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
+        try replacePhoto(
+            from: target.inode, to: request.source, row, except: staying, in: request.to,
+            named: request.newName, seen: probe, isSame: wasCopy, space, now: request.now)
+        // The saved bytes may be those of another photo.
+        if let probe {
+            _ = try becomeCopy(
+                request.source, probe, named: request.newName, in: request.to, space, now: request.now)
+        }
+        return true
+    }
+
+    /// The source's row as a photo, if the rename saves it over one; see `isSave`.
+    func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
+        let source = request.source
+        guard source.isRegular, !request.isFromTrash else { return nil }
+        let facts = SaveFacts(
+            isPhoto: source.isPhoto, hadWorkingName: try !isClassifiable(request.name, in: request.from),
+            getsPhotoName: try isClassifiable(request.newName, in: request.to),
+            isNew: try isNewFile(source, named: request.sourceID, in: request.from),
+            isBeside: request.from.ino == request.to.ino)
+        guard isSave(facts) else { return nil }
+        if case .media(let probe) = request.classification {
+            return PhotoRow(source.row, probe, named: request.newName, now: request.now)
+        }
+        if source.isPhoto { return try photo(source) }
+        return try request.target.flatMap { target throws(FileError) in
+            try row(of: target.inode, savedAs: source)
+        }
+    }
+
+    /// The row of a photo for a copy that takes its place, because the photo was saved with the bytes that it has; nil
+    /// if the file is no copy of it.
+    private func row(of photo: Inode, savedAs copy: Inode) throws(FileError) -> PhotoRow? {
+        guard try self.photo(representedBy: copy)?.ino == photo.ino else { return nil }
+        var row = try self.photo(photo)
+        row.ino = copy.ino
+        return row
+    }
+
+    // MARK: Steps
+
+    /// Moves the name itself.
+    private func move(_ request: RenameRequest, isMember: Bool) throws(FileError) {
+        // The companion was about to follow its photo: the user moved it elsewhere.
+        if request.from.isDay { companionMoves[request.source.ino] = nil }
+        let isLink = try names(of: request.source).contains { $0.id == request.sourceID && $0.isLink }
+        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
+        try addEntry(
+            request.to, request.newName, request.source, isMember: isMember,
+            isLink: isLink && !isMember && request.to.area == .album, now: request.now)
+        request.source.row.changed = request.now
+        touch(request.source)
+    }
+
+    private func queueCompanionMoves(_ request: RenameRequest) throws(FileError) {
+        let source = request.source
+        var (directory, name) = (request.from, request.name)
+        if !directory.isDay {
+            guard let own = try moment(of: source) else { return }
+            (directory, name) = (own.directory, own.row.name)
+        }
+        if directory.ino == request.to.ino {
+            companionMoves[source.ino] = nil
+            return try queueSidecarRenames(of: source, name, in: directory)
+        }
+        try queueCompanionMoves(
+            of: source, name, in: directory, captured: try photo(source).captured,
+            to: request.to.row.day)
+    }
+
+    /// Makes a new file the photo whose program first renamed it from this name to a backup name; false if there is no
+    /// such photo here.
+    private func replaceBackup(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+        let source = request.source
+        guard try isClassifiable(request.newName, in: request.to),
+            let backup = try backup(of: request.newName, in: request.to, except: source)
+        else { return false }
+        let wasCopy = source.isCopy
+        let saved = wasCopy ? try row(of: backup, savedAs: source) : try photo(source)
+        guard var row = saved else { return false }
+        let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
+        if wasCopy {
+            row.former = nil
+            try forgetCopy(source)
+        }
+        try replacePhoto(
+            from: backup, to: source, row, except: staying, in: request.to, named: request.newName,
+            isSame: wasCopy, space, now: request.now)
+        return true
+    }
+
+    private func noteBackup(_ request: RenameRequest) throws(FileError) {
+        var row = try photo(request.source)
+        let former = isBackupName(request.newName, of: request.name) ? request.name : nil
+        guard row.former != former else { return }
+        row.former = former
+        try storePhoto(request.source, row)
+    }
+
+    /// Removes the photo's names in days that it has besides the new one. A backup name next to its own, which it has
+    /// if its album links stay with its old bytes, is left there by a rename within the day.
+    private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
+        let names = try moments(of: request.source).map(\.row)
+        guard let arrived = names.first(where: { $0.isOf(request.to.ino, request.newName) }) else { return }
+        let isWithinDay = request.from.ino == request.to.ino
+        let isBackup = backupOriginal(request.newName) != nil
+        if isWithinDay, isBackup, names.contains(where: { backupOriginal($0.name) == nil }) { return }
+        try keepOnly(
+            arrived, amongDaysOf: request.source, keepsBackups: isWithinDay && !isBackup, now: request.now)
+    }
+
+    /// A name in an album was changed: the photo's moment may be named after it.
+    private func followName(_ request: RenameRequest) throws(FileError) {
+        let source = request.source
+        guard request.name != request.newName, let own = try moment(of: source) else { return }
+        // The renamed name has its new form already.
+        var names = try placedNames(of: source)
+        guard let index = names.firstIndex(where: { $0.row.isOf(request.to.ino, request.newName) }) else {
+            return
+        }
+        (names[index].row.name, names[index].row.id) = (request.name, request.sourceID)
+        let namesake = namesake(of: own.row.name, among: names)
+        var facts = MomentFollowing()
+        facts.isGiven = source.row.flags.contains(.namedInMoments)
+        facts.isNamesake = namesake?.id == request.sourceID
+        facts.hasOther = namesake != nil && !facts.isNamesake
+        facts.wasWorking =
+            try !isClassifiable(request.name, in: request.from) || backupOriginal(request.name) != nil
+        facts.becomesWorking =
+            try !isClassifiable(request.newName, in: request.to) || backupOriginal(request.newName) != nil
+        guard follows(facts) else { return }
+        try renameMoment(of: source, own, to: request.newName, now: request.now)
+    }
+
+    private func noteGivenName(_ request: RenameRequest) {
+        if request.changesName { setNameGivenInMoments(request.source, isGiven: true) }
+    }
+
+    private func pin(_ request: RenameRequest) throws(FileError) {
+        guard request.from.ino != request.to.ino else { return }
+        var row = try photo(request.source)
+        // A move between days is a choice, even of the day that the photo has.
+        guard request.from.isDay || row.day != request.to.row.day else { return }
+        row.pin(to: request.to.row.day)
+        try storePhoto(request.source, row)
+    }
+}

@@ -1,0 +1,263 @@
+import CatalogueRows
+public import FileRequests
+import KernelNames
+public import LinuxIO
+import PhotoRules
+import VaultCatalogue
+import VaultStore
+
+/// Name operations: lookup, creation and removal.
+extension Library {
+    /// Whether a request for this inode, or a lookup in it, may have to create the content first, which takes long.
+    public static func mayTakeLong(_ ino: UInt64) -> Bool {
+        VirtualInode.isVirtual(ino) && ViewNode(ino) == nil
+    }
+
+    /// Finds a name in a directory. Throws `.interrupted` once `cancellation` is cancelled.
+    public func lookup(
+        _ parent: UInt64, _ name: Name, _ caller: Caller, unless cancellation: Cancellation? = nil
+    ) throws(FileError) -> Entry {
+        try check(name)
+        if let found = try session.lookupVersions(parent, name.bytes, caller) { return found }
+        if let virtual, let found = try virtual.lookup(parent, name, caller, unless: cancellation) {
+            return found
+        }
+        if options.views, let found = try session.lookupView(parent, name.bytes, caller) { return found }
+        if VirtualInode.isVirtual(parent) { throw .stale }
+        if let entry = try find(parent, name, caller) { return entry }
+        try session.applyCompanionMoves()
+        guard let entry = try find(parent, name, caller) else { throw .noEntry }
+        return entry
+    }
+
+    /// As `lookup`, but only in the tree; nil if the answer depends on pending companion moves.
+    private func find(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry? {
+        try session.locked { tree throws(FileError) in
+            let directory = try tree.directory(parent)
+            let found = try tree.find(directory, name.bytes)
+            if tree.hasPendingCompanionMove(name.bytes, in: directory, found?.inode, thread: caller.pid) {
+                return nil
+            }
+            guard let found else { throw .noEntry }
+            session.noteLookedUp(found.inode, tree, by: caller)
+            if found.inode.isRegular {
+                tree.kernelNames.noteLookup(
+                    of: found.inode.ino, isInDayOrView: directory.isDay, by: caller.pid)
+            }
+            return try tree.entry(found.inode, in: directory)
+        }
+    }
+
+    /// The attributes, and how many seconds the kernel may cache them. `cancellation` as for `lookup`.
+    ///
+    /// - Parameter caller: the client; nil for this program itself.
+    public func attributes(
+        _ ino: UInt64, handle: FileHandle? = nil, _ caller: Caller? = nil,
+        unless cancellation: Cancellation? = nil
+    ) throws(FileError) -> (Attributes, timeout: Double) {
+        if let node = VersionNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
+        if let node = ViewNode(ino) { return (try session.attributes(of: node), KernelTimeout.brief) }
+        if VirtualInode.isVirtual(ino) {
+            guard let virtual else { throw .stale }
+            return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.brief)
+        }
+        return try session.locked { tree throws(FileError) in
+            let inode = try session.shown(ino, handle?.state, tree)
+            if inode.isVersion { return (try tree.versionAttributes(inode), KernelTimeout.none) }
+            var shown = tree.attributes(inode)
+            if options.views, inode.ino == WellKnownInode.root { shown.nlink += 1 }
+            return (shown, PhotoTree.attributeTimeout(of: inode.row))
+        }
+    }
+
+    /// A symbolic link's target, up to PATH_MAX bytes.
+    public func readLink(_ ino: UInt64) throws(FileError) -> [UInt8] {
+        try session.locked { tree throws(FileError) in
+            guard let target = try sql(tree.tables.linkTarget(ino)) else { throw .invalid }
+            return target
+        }
+    }
+
+    /// mknod(2): a regular file, a FIFO, a socket or a device node.
+    public func makeNode(
+        _ parent: UInt64, _ name: Name, mode: UInt32, rdev: UInt64, _ caller: Caller
+    ) throws(FileError) -> Entry {
+        try make(parent, name, mode: mode, caller) { tree, inode throws(FileError) in
+            inode.row.rdev = rdev
+        }
+    }
+
+    /// mkdir(2).
+    public func makeDirectory(
+        _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller
+    ) throws(FileError) -> Entry {
+        let mode = mode & permissionMask | directoryType
+        let revived = try session.changing { tree throws(FileError) -> Entry? in
+            guard parent == WellKnownInode.moments else { return nil }
+            return try tree.reviveDay(name.bytes)
+        }
+        if let revived { return revived }
+        return try make(parent, name, mode: mode, caller) { tree, inode throws(FileError) in
+            inode.row.nlink = 2
+            guard parent == WellKnownInode.moments, let day = dayNumber(named: name.bytes) else { return }
+            inode.row.day = day
+            inode.row.flags.insert(.madeByHand)
+        }
+    }
+
+    /// symlink(2).
+    public func makeSymbolicLink(
+        _ parent: UInt64, _ name: Name, target: [UInt8], _ caller: Caller
+    ) throws(FileError) -> Entry {
+        guard !target.isEmpty else { throw .noEntry }
+        guard target.count <= linkTargetBytesMax else { throw .nameTooLong }
+        return try make(parent, name, mode: linkType | 0o777, caller) { tree, inode throws(FileError) in
+            try sql(tree.tables.storeLinkTarget(inode.ino, target))
+            inode.row.size = UInt64(target.count)
+        }
+    }
+
+    private func make(
+        _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller,
+        _ complete: (PhotoTree, Inode) throws(FileError) -> Void
+    ) throws(FileError) -> Entry {
+        try checkNew(name)
+        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        try session.requireRowRoom()
+        return try session.changing { tree throws(FileError) in
+            let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller, complete)
+            return try tree.entry(inode, in: directory)
+        }
+    }
+
+    /// link(2). A link into an album is a membership. Moments holds every photo once, so no link into it is possible.
+    public func link(
+        _ ino: UInt64, _ newParent: UInt64, _ newName: Name, _ caller: Caller
+    ) throws(FileError) -> Entry {
+        try checkNew(newName)
+        if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
+        try session.requireRowRoom()
+        let (entry, needsClassification) = try session.changing { tree throws(FileError) in
+            // Also if the inode is open: few programs link by a descriptor, and these get ESTALE only until the kernel
+            // is notified.
+            let inode = try session.resolve(ino, tree, by: caller)
+            let directory = try tree.directory(newParent)
+            guard !inode.isDirectory, !inode.isVersion,
+                mayMake(.hardLink, named: newName.bytes, in: directory.area)
+            else {
+                throw .notPermitted
+            }
+            guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
+            guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
+            guard try !tree.has(directory, newName.bytes) else { throw .exists }
+            let now = Timestamp.now()
+            // The request names only the inode, but the kernel has just looked up the name that the link is made from.
+            let isMember = tree.kernelNames.takeLookupInDay(of: ino, by: caller.pid) && inode.isPhoto
+            try tree.addEntry(
+                directory, newName.bytes, inode, isMember: isMember, isLink: inode.isPhoto && !isMember,
+                now: now)
+            tree.addLink(to: inode, now: now)
+            if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
+                try tree.restore(photo, now: now)
+            }
+            inode.state?.setTimes(modified: nil, changed: now)
+            let isClassifiable = try tree.isClassifiable(newName.bytes, in: directory)
+            let needsClassification =
+                isClassifiable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
+                && inode.state == nil
+            return (try tree.entry(inode, in: directory), needsClassification)
+        }
+        // link(2) of a working file to an ordinary name counts as a rename.
+        guard needsClassification else { return entry }
+        try classifier.classifyAndApply(ino)
+        return try session.locked { tree throws(FileError) in
+            try tree.entry(try tree.inode(ino), in: try tree.inode(newParent))
+        }
+    }
+
+    /// unlink(2). In moments it removes a photo from the space, albums included, and moves it into the trash;
+    /// what goes with it is noted.
+    public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
+        try check(name)
+        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        var isDone = false
+        while !isDone {
+            let info = try session.trashInfo(forRemoving: name, from: parent)
+            defer { session.destroyUnused(info) }
+            isDone = try unlinkOnce(parent, name, caller, info)
+        }
+    }
+
+    /// Returns false if the name has become that of a photo, whose removal needs a `TrashInfo`.
+    private func unlinkOnce(
+        _ parent: UInt64, _ name: Name, _ caller: Caller, _ info: TrashInfo?
+    ) throws(FileError) -> Bool {
+        try session.changing(for: .removal) { tree throws(FileError) in
+            let directory = try tree.directory(parent)
+            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            guard !found.inode.isDirectory else { throw .isDirectory }
+            tree.callerThread = caller.pid
+            let isForTrash = try tree.goesIntoTrash(found.inode, named: name.bytes, in: directory)
+            if isForTrash && info == nil { return false }
+            let now = Timestamp.now()
+            let isPhoto = found.inode.isPhoto
+            let removed = try isPhoto ? tree.names(of: found.inode).first { $0.id == found.id } : nil
+            let lost = try tree.namesLost(withRemoving: found.inode, from: directory)
+            if directory.isDay && isPhoto {
+                try tree.removePhoto(
+                    found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
+            } else if isForTrash {
+                try tree.removePlainFile(
+                    found.inode, found.id, named: name.bytes, in: directory, info, caller, session.space,
+                    now: now)
+            } else {
+                try tree.removeEntry(directory, found.id, found.inode, now: now)
+                try tree.removeLink(to: found.inode, now: now)
+            }
+            if let removed {
+                tree.noteRemoved(removed, of: found.inode, lost: lost, from: directory, caller)
+            }
+            found.inode.state?.setTimes(modified: nil, changed: now)
+            return true
+        }
+    }
+
+    /// rmdir(2).
+    public func removeDirectory(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
+        try check(name)
+        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        // Sidecars of removed photos may still be in their day.
+        if parent == WellKnownInode.moments { try session.applyCompanionMoves() }
+        try session.changing(for: .removal) { tree throws(FileError) in
+            let directory = try tree.directory(parent)
+            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            guard found.inode.isDirectory else { throw .notDirectory }
+            if directory.area == .root, try !tree.isInTrash(found.inode) || isKeptTrash(name, tree) {
+                throw .notPermitted
+            }
+            guard found.inode.row.size == 0 else { throw .notEmpty }
+            let now = Timestamp.now()
+            try tree.removeEntry(directory, found.id, found.inode, now: now)
+            try tree.removeLink(to: found.inode, now: now)
+        }
+    }
+
+    private func isKeptTrash(_ name: Name, _ tree: PhotoTree) -> Bool {
+        options.keepsTrash && name.bytes == tree.trashName(of: options.shownOwner)
+    }
+
+    /// Throws if no new file can have the name: the kernel hands on no other, but import does not come by the kernel.
+    package func checkNew(_ name: Name) throws(FileError) {
+        try check(name)
+        guard isPlainName(name.bytes) else { throw .invalid }
+    }
+
+    /// Throws if no file can have the name.
+    package func check(_ name: Name) throws(FileError) {
+        guard name.bytes.count <= nameBytesMax else { throw .nameTooLong }
+        guard !name.bytes.isEmpty else { throw .noEntry }
+    }
+}
+
+/// PATH_MAX without its NUL.
+private let linkTargetBytesMax = 4095

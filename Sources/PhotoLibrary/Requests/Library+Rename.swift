@@ -1,0 +1,179 @@
+import CatalogueRows
+public import FileRequests
+import KernelNames
+import LinuxIO
+import PhotoRules
+import VaultCatalogue
+
+extension Library {
+    /// Attempts at a rename whose source changes while it is classified.
+    private static let attemptsMax = 16
+
+    /// renameat2(2), with the rules of photos: see `RenameRules.swift`.
+    public func rename(
+        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
+        _ caller: Caller
+    ) throws(FileError) {
+        try check(name)
+        try checkNew(newName)
+        guard flags != [.noReplace, .exchange] else { throw .invalid }
+        if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
+        try session.requireRowRoom(replacing: true)
+        for attempt in 0..<Self.attemptsMax {
+            let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
+            defer { session.destroyUnused(info) }
+            if try renameOnce(parent, name, newParent, newName, flags, caller, info, isFirst: attempt == 0) {
+                return
+            }
+        }
+        throw .busy
+    }
+
+    /// Throws `.stale` if the kernel is about to move a cached dentry that may be outdated: it would move the
+    /// wrong inode.
+    private func refuseOutdated(
+        _ request: RenameRequest, _ flags: RenameFlags, _ tree: PhotoTree
+    ) throws(FileError) {
+        var moved = [request.source]
+        if flags.contains(.exchange), let target = request.target { moved.append(target.inode) }
+        for inode in moved where inode.dentries.hasNewNames {
+            let mustRetry = tree.kernelNames.mustRetryRename(
+                of: &inode.dentries, by: request.caller.pid, isNotified: session.isKernelNotified)
+            if mustRetry { throw .stale }
+        }
+    }
+
+    /// Classification of a file at a revision: valid only while the bytes are the same.
+    private struct ProbedRevision {
+        var ino: UInt64
+        var revision: UInt64
+        var classification: Classification
+    }
+
+    private func renameOnce(
+        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
+        _ caller: Caller, _ info: TrashInfo?, isFirst: Bool
+    ) throws(FileError) -> Bool {
+        let (wanted, unsaved, rows) = try session.locked {
+            tree throws(FileError) -> (UInt64?, UInt64?, Int) in
+            let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags, caller)
+            guard let found else { return (nil, nil, 0) }
+            if isFirst { try refuseOutdated(found, flags, tree) }
+            let source = found.source
+            let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
+            let rows = tree.rowsChanging(with: source, in: found.from)
+            guard !flags.contains(.exchange), try tree.needsClassification(found) else {
+                return (nil, unsaved, rows)
+            }
+            return (source.ino, nil, rows)
+        }
+        try session.requireRoom(toChangeRows: rows)
+        // The rename survives a crash, so the bytes must be saved before the name.
+        if let unsaved { try session.saveIfOpen(unsaved) }
+        let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))
+        }
+        let done = try session.changing { tree throws(FileError) -> Outcome? in
+            tree.callerThread = caller.pid
+            guard
+                var request = try tree.prepareRename(
+                    parent, name.bytes, newParent, newName.bytes, flags, caller)
+            else { return .done }
+            if flags.contains(.exchange) { return try exchange(request, tree) }
+            if try tree.needsClassification(request) {
+                guard let probed, probed.ino == request.source.ino,
+                    probed.revision == request.source.row.revision
+                else { return nil }
+                request.classification = probed.classification
+            }
+            if info == nil, let target = request.target?.inode,
+                try tree.isForTrash(target, in: request.to)
+            {
+                return nil
+            }
+            request.info = info
+            // A file that is still being written must not get the content of another photo.
+            let openState = request.source.state
+            let isLocked = openState?.lockIfQuiescent() ?? false
+            defer { if isLocked { openState?.writer.unlock() } }
+            if openState != nil && !isLocked { request.classification.forgetEquals() }
+            try tree.undoRemoval(before: &request)
+            let wasWorking =
+                request.source.isDirectory ? try tree.isInWorkingDirectory(request.source) : false
+            try tree.rename(request, session.space)
+            if request.classification.isUndecided {
+                try sql(tree.tables.addPendingClassification(request.source.ino))
+            }
+            tree.noteArrival(request)
+            request.source.state?.setTimes(modified: nil, changed: request.now)
+            guard wasWorking else {
+                if probed == nil, let sidecar = try tree.sidecar(awaiting: request) {
+                    return .classifyBesideSidecar(sidecar)
+                }
+                return .done
+            }
+            // A directory from the trash may hold photos that were taken out of moments meanwhile.
+            let isRestored = request.isFromTrash && !request.isIntoTrash
+            if !isRestored, try tree.isInWorkingDirectory(request.source) { return .done }
+            try sql(tree.tables.addPendingClassification(request.source.ino))
+            return .classifyBelow(request.source.ino)
+        }
+        switch done {
+        case nil: return false
+        case .done:
+            if let probed, probed.classification.isUndecided { deferredWork.note(probed.ino) }
+            if let probed, case .plain = probed.classification, isSidecarName(newName.bytes) {
+                try classifier.classifyBesideSidecar(
+                    try session.locked { tree throws(FileError) in try tree.inode(probed.ino) })
+            }
+        case .classifyBelow(let ino): try classifier.classifyBelow(ino)
+        case .classifyBesideSidecar(let ino):
+            try classifier.classifyBesideSidecar(
+                try session.locked { tree throws(FileError) in try tree.inode(ino) })
+        case .exchanged(let files, let directories):
+            for ino in files { try classifier.classifyIfNeeded(ino) }
+            for ino in directories { try classifier.classifyBelow(ino) }
+        }
+        return true
+    }
+
+    private func exchange(_ request: RenameRequest, _ tree: PhotoTree) throws(FileError) -> Outcome {
+        var both = [request.source]
+        if let target = request.target { both.append(target.inode) }
+        var working: [Inode] = []
+        for inode in both where inode.isDirectory {
+            if try tree.isInWorkingDirectory(inode) { working.append(inode) }
+        }
+        try tree.exchange(request)
+        var directories: [UInt64] = []
+        for directory in working {
+            guard try !tree.isInWorkingDirectory(directory) else { continue }
+            try sql(tree.tables.addPendingClassification(directory.ino))
+            directories.append(directory.ino)
+        }
+        return .exchanged(files: both.filter { !$0.isDirectory }.map(\.ino), directories: directories)
+    }
+
+    private enum Outcome {
+        case done
+        /// The files below this directory are no longer a program's working files.
+        case classifyBelow(UInt64)
+        /// A photo has come to where this sidecar was.
+        case classifyBesideSidecar(UInt64)
+        /// These files have other names now; the files below these directories are as for `classifyBelow`.
+        case exchanged(files: [UInt64], directories: [UInt64])
+    }
+
+    /// Saves a file and classifies it.
+    private func probe(_ ino: UInt64, at place: (parent: UInt64, name: [UInt8])) throws(FileError)
+        -> ProbedRevision
+    {
+        try session.withState(of: ino) { file throws(FileError) in
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            if file.unsavedSince != nil { try session.save(file) }
+            let classification = classifier.classify(file, at: place)
+            let revision = try session.locked { _ throws(FileError) in file.inode.row.revision }
+            return ProbedRevision(ino: ino, revision: revision, classification: classification)
+        }
+    }
+}

@@ -1,0 +1,306 @@
+import CatalogueRows
+public import FileRequests
+import Glibc
+import KernelNames
+import LinuxIO
+public import PhotoImaging
+import Synchronization
+public import VaultCatalogue
+import VaultFormat
+public import VaultStore
+
+/// The photos of one space as a file tree: its requests. Every one may be called from any thread. For locks see
+/// `TreeSession`.
+public final class Library: @unchecked Sendable {
+    package let options: LibraryOptions
+    package let session: TreeSession
+    package let search: PhotoSearch
+    package let classifier: Classifier
+    let trash: TrashExpiry
+    let versions: VersionExpiry
+    let deferredWork: DeferredWork
+    /// Nil without `.thumbs`.
+    let virtual: VirtualTree?
+    private let commits: SessionCommits
+    private let trashedBytes = TimedCache()
+    /// The vault's lock, which also equalizes its files' times; nil in tests of the library alone.
+    let unlocked: UnlockedSpace?
+    /// Identifies this mount: a later one at the same place may get its device number.
+    let mark = UInt64.random(in: 0...UInt64.max)
+    private let statusLock = Lock()
+    /// Under `statusLock`.
+    private var describeMount: (@Sendable () -> [(key: String, value: String)])?
+
+    /// Maximum file size, so that offsets fit everywhere.
+    public static let fileBytesMax: UInt64 = FileState.sizeMax
+
+    /// Maximum number of notifications waiting for the kernel.
+    public var waitingNoticesMax: Int { options.limits.waitingNotices }
+
+    /// Whether this is the previous state of the space, because the newest cannot be read.
+    public var isOlderState: Bool { session.space.isOlderState }
+
+    /// Opens the library in a space and its catalogue. Creates `moments` and `albums` in an empty one.
+    public init(
+        space: Space, catalogue: Catalogue, options: LibraryOptions, unlocked: UnlockedSpace? = nil
+    ) throws(FileError) {
+        tzset()
+        var options = options
+        options.limits = space.limits
+        self.unlocked = unlocked
+        self.options = options
+        session = try TreeSession(space: space, catalogue: catalogue, options: options.sessionOptions)
+        search = PhotoSearch(session)
+        deferredWork = DeferredWork(options.limits)
+        classifier = Classifier(session, search, deferredWork)
+        session.noteCompanionMoves = { [deferredWork] in deferredWork.noteCompanionMoves() }
+        trash = TrashExpiry(session)
+        versions = VersionExpiry(session)
+        commits = SessionCommits(session, trash, versions)
+        virtual =
+            options.thumbnails == .off
+            ? nil : VirtualTree(PhotoThumbnails(session, options.thumbnailSettings))
+        if let background = virtual?.service.background {
+            session.noteNewPhotos = { background.noteNew() }
+            session.context.noteUnsaved = { [committer = session.committer] in
+                committer.noteUnsaved()
+                background.noteWrite()
+            }
+        }
+        try session.startCommits(
+            of: commits, byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
+        if options.keepsTrash { makeTrash() }
+    }
+
+    /// Makes the trash of the mounting user, if there is room for it.
+    private func makeTrash() {
+        let owner = options.shownOwner
+        let isThere = try? session.locked { tree throws(FileError) in try tree.hasTrash(of: owner) }
+        guard !isReadOnly, isThere == false, session.space.hasRowRoom else { return }
+        try? session.changing { tree throws(FileError) in try tree.makeTrash(of: owner) }
+    }
+
+    deinit {
+        session.committer.abort()
+        deferredWork.cancel()
+        virtual?.service.background.askToStop()
+        unlocked?.cover?.cancel()
+    }
+
+    /// Receives changes that the kernel does not know of. Set before the first request.
+    public var observer: (any TreeObserver)? {
+        get { session.observer }
+        set { session.observer = newValue }
+    }
+
+    /// Lines of the mount in the answer to `obscura status`. Set before the first request.
+    public var mountStatus: (@Sendable () -> [(key: String, value: String)])? {
+        get { statusLock.withLock { describeMount } }
+        set { statusLock.withLock { describeMount = newValue } }
+    }
+
+    /// Call once the mount is live: a separate thread takes up the unfinished work of an earlier session, and then the
+    /// work that requests defer. `cancel` and `close` end it.
+    public func startDeferredWork() {
+        guard !options.readOnly else { return }
+        deferredWork.start(
+            first: { [weak self] in self?.didGoLive() },
+            classify: { [weak self] in try? self?.classifier.classifyPending($0) },
+            move: { [weak self] in try? self?.session.applyCompanionMoves() })
+    }
+
+    /// Takes up the unfinished work of an earlier session. Runs on the calling thread: that of `DeferredWork`
+    /// in a mount, the caller's without one.
+    public func didGoLive() {
+        guard !isReadOnly else { return }
+        unlocked?.blurBeginning()
+        // No answer depends on this work: failed and cancelled work is retried by the next mount.
+        func attempt(_ body: () throws(FileError) -> Void) {
+            if !deferredWork.isCancelled { try? body() }
+        }
+        attempt { () throws(FileError) in try session.reapOrphans { deferredWork.isCancelled } }
+        attempt { () throws(FileError) in try session.dropEmptyDays() }
+        attempt { () throws(FileError) in try classifier.classifyPendingFiles() }
+        if deferredWork.isCancelled { return }
+        if commits.expire(until: MonotonicClock.milliseconds + 200) { session.committer.noteTrash() }
+        if let virtual, (try? virtual.thumbnails.hasBackgroundThumbnails()) == true {
+            virtual.service.background.noteNew()
+        }
+    }
+
+    /// Call before the first request of a session, with a mount or without: it then leaves the same traces on the host
+    /// whether it writes or not. Does nothing in a vault of one space.
+    ///
+    /// - Parameter withWrites: whether it also hides how much it writes.
+    public func startCoverTraffic(withWrites: Bool = true) {
+        guard !options.readOnly else { return }
+        if !withWrites { session.space.omitCoverWrites() }
+        unlocked?.cover?.start(
+            isWanted: { [weak self] in self?.isReadOnly == false },
+            writeSome: { [weak self] in self?.session.space.writeCover(most: Self.coverStepBytes) })
+    }
+
+    /// Cover writes of one step, of which there are at most ten a second.
+    private static let coverStepBytes: UInt64 = 4 << 20
+    /// The time at the end of a session for the cover writes that are left.
+    private static let coverEndMilliseconds: Int64 = 1000
+
+    /// Writes the rest of the session's cover writes, while the traffic that hides their times goes on.
+    private func finishCover() {
+        guard unlocked?.cover?.isActive == true, !isReadOnly else { return }
+        session.space.finishCover(
+            milliseconds: Self.coverEndMilliseconds, isWriting: session.hasUnwritten)
+    }
+
+    /// Cancels long tasks, now and later, because the mount is about to end. Thumbnails are then unavailable; the next
+    /// session takes up pending classification.
+    public func cancelLongTasks() {
+        deferredWork.cancel()
+        virtual?.service.close()
+    }
+
+    /// Saves all files, destroys unreachable inodes, and makes everything durable. Every step is tried even after an
+    /// error; the first error is thrown.
+    ///
+    /// - Parameter isPatient: retry failures within the limits of the options.
+    public func close(isPatient: Bool = false) throws(FileError) {
+        // First of all, so that nothing waits for work without a client.
+        cancelLongTasks()
+        deferredWork.awaitEnd()
+        guard !options.readOnly else {
+            unlocked?.dropPageCache()
+            return
+        }
+        finishCover()
+        let syncsBefore = unlocked?.cover?.beginEnd() ?? 0
+        if isPatient { session.flushAtEnd() }
+        if isReadOnly { return try closeStopped() }
+        var failed: FileError?
+        func attempt(_ body: () throws(FileError) -> Void) {
+            do throws(FileError) { try body() } catch { failed = failed ?? error }
+        }
+        for file in session.context.unsavedFiles {
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            attempt { () throws(FileError) in try session.save(file) }
+        }
+        attempt { () throws(FileError) in try session.applyCompanionMoves() }
+        attempt { () throws(FileError) in try session.locked { tree in tree.releaseAll() } }
+        attempt { () throws(FileError) in try session.reapAllOrphans() }
+        attempt { () throws(FileError) in try session.dropEmptyDays() }
+        attempt { () throws(FileError) in try session.committer.stop() }
+        attempt { () throws(FileError) in try stored(session.space.close()) }
+        unlocked?.cover?.end(syncsBefore: syncsBefore)
+        unlocked?.blurTraces()
+        if let failed { throw failed }
+    }
+
+    /// Gives up unwritten changes: `close` then writes nothing, and does not fail.
+    public func giveUp() { session.space.stopWriting(.givenUp) }
+
+    /// Ends a session that takes no more writes. Throws if changes are lost that the user did not give up.
+    private func closeStopped() throws(FileError) {
+        let isLost = session.hasUnwritten && session.space.writeStop != .givenUp
+        try? session.committer.stop()
+        session.space.giveUpClaim()
+        // The mount that has claimed the space is responsible for its files' times.
+        if session.space.writeStop != .claimLost { unlocked?.blurTraces() }
+        if isLost { throw .readOnly }
+    }
+
+    /// Whether nothing may be changed: opened read-only, or writing has stopped.
+    public var isReadOnly: Bool { session.isReadOnly }
+
+    /// Why nothing may be changed, in a space that was opened for writing.
+    public var writeStop: WriteStop? { session.space.writeStop }
+
+    /// Whether there are accepted changes that only the user can save, or give up: such an idle mount is not ended.
+    public var holdsUnwritten: Bool { session.space.writeStop != nil && session.hasUnwritten }
+
+    /// Saves all files and makes all changes durable.
+    public func flushAll() throws(FileError) { try session.flushAll() }
+
+    /// Returns once everything added so far is on the disk.
+    public func makeDurable() throws(FileError) { try session.committer.makeDurable() }
+
+    /// The inode of a photo of this space with exactly these bytes, or nil. Also nil if the source, or the photo,
+    /// cannot be read.
+    public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
+        try search.photo(equalTo: source)
+    }
+
+    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened.
+    /// Also false if cancelled. Throws `.damaged` if the file cannot be read.
+    public func holds(
+        _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
+    ) throws(FileError) -> Bool {
+        try search.holds(ino, source, unless: isCancelled)
+    }
+
+    /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
+    public func forget(_ ino: UInt64, count: UInt64 = 1) {
+        if VirtualInode.isVirtual(ino) {
+            virtual?.service.nodes.forget(ino, count: count)
+        } else {
+            session.forget(ino)
+        }
+    }
+
+    /// Call with each request that shows that the files are in use: background thumbnails then wait, and cover traffic
+    /// goes on.
+    @inline(__always)
+    public func noteRequest() {
+        virtual?.service.background.noteRequest()
+        unlocked?.cover?.noteUse()
+    }
+
+    /// Bytes of the space, as users see them. Trash and versions are purged on demand, so they count as free.
+    var room: (total: UInt64, free: UInt64, available: UInt64, files: UInt64) {
+        let use = session.space.capacity
+        let trashed = trashedBytes.value { [self] in
+            let found = try? session.locked { tree throws(FileError) in
+                try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
+                    + tree.withheldBytes()
+            }
+            return found ?? 0
+        }
+        let room = session.space.fileRoom(
+            besides: session.context.reservedRoom, purgeable: trashed)
+        return (use.total, min(use.total, use.free + trashed), min(use.total, room.bytes), room.files)
+    }
+
+    /// Whether no file can be written, or the newest commit found no room.
+    var isFull: Bool { session.committer.isOutOfRoom || room.available < Chunk.bytes / 4 }
+
+    /// statvfs(3).
+    public func statistics() -> FilesystemStatistics {
+        let room = room
+        let blockBytes: UInt64 = 4096
+        let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
+        return FilesystemStatistics(
+            blockBytes: blockBytes, blocks: room.total / blockBytes, free: room.free / blockBytes,
+            available: room.available / blockBytes, files: made + room.files, filesFree: room.files,
+            nameBytesMax: UInt64(nameBytesMax))
+    }
+
+    /// Whether all changes so far survive any end of this process.
+    public var isCommitted: Bool { session.context.unsavedFiles.isEmpty && session.committer.isCommitted }
+
+    /// Number of photos in the space, for `status`, without those in the trash.
+    public func photoCount() throws(FileError) -> Int {
+        try session.locked { tree throws(FileError) in
+            Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
+        }
+    }
+
+    /// Number of photos in the trash.
+    public func trashedPhotoCount() throws(FileError) -> Int {
+        try session.locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
+    }
+
+    /// Used bytes of the space, including the trash and kept thumbnails.
+    public var usedBytes: UInt64 {
+        let use = session.space.capacity
+        return use.total - min(use.free, use.total)
+    }
+}

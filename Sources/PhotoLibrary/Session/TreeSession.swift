@@ -1,0 +1,235 @@
+import CatalogueRows
+package import FileRequests
+import Glibc
+import KernelNames
+import LinuxIO
+import Synchronization
+package import VaultCatalogue
+import VaultFormat
+package import VaultStore
+
+/// An open space: its tree under the catalogue's lock, its open files, and the committer of their changes. Every
+/// operation may be called from any thread.
+///
+/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view. The
+/// committer only tries writer's locks, so a thread that holds one may wait for a commit.
+package final class TreeSession: @unchecked Sendable {
+    package let space: Space
+    package let catalogue: Catalogue
+    package let options: SessionOptions
+    package let context: FileContext
+    package let committer = Committer()
+    package let clock: SessionClock
+    let cameras = CameraNumbers()
+    /// Only under the catalogue's lock.
+    let tree: PhotoTree
+    private let observerLock = Lock()
+    private weak var watcher: (any TreeObserver)?
+    /// Changes that the observer is still to be notified of.
+    private let pendingNotices = Atomic<Int>(0)
+    /// The most catalogue pages that changed since the transaction began, and are in SQLite's cache only.
+    let unstagedPages = Atomic<Int>(0)
+    /// Held while room for pages is made; taken before all others but a file's.
+    let vacating = Lock()
+    /// `Space.freedSectors` when no more could be made. Under `vacating`.
+    var vainSectors: UInt64?
+    /// The count of row changes when the transaction began. Under the catalogue's lock.
+    private var storedChangeCount: Int64 = 0
+    /// Called after photos were added. Set once, at the start.
+    package var noteNewPhotos: @Sendable () -> Void = {}
+    /// Called after each change while companions wait to be moved, or removed photos to be saved anew. Set once, at the
+    /// start.
+    package var noteCompanionMoves: @Sendable () -> Void = {}
+
+    /// Opens the tree of a space and its catalogue. Creates `moments` and `albums` in an empty one.
+    package init(space: Space, catalogue: Catalogue, options: SessionOptions) throws(FileError) {
+        self.space = space
+        self.catalogue = catalogue
+        self.options = options
+        clock = SessionClock(options.clocks)
+        context = FileContext(space)
+        tree = try catalogue.locked { [options] tables throws(FileError) in
+            let tree = try PhotoTree(
+                tables, options.tree, trashDays: options.trashDays, versions: options.versions, options.clocks
+            )
+            if try sql(tables.inode(WellKnownInode.root)) == nil {
+                // Read-only, they stay in memory: the empty space is shown without being changed.
+                try tree.makeRootDirectories()
+            }
+            return tree
+        }
+        space.isReferenced = { [weak catalogue] sectors throws(StoreError) in
+            try catalogue?.isAnyNamed(sectors) ?? false
+        }
+        space.firstRuns = { [weak catalogue] sectors, limit throws(StoreError) in
+            try catalogue?.firstRuns(in: sectors, limit: limit) ?? []
+        }
+        context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
+        context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
+        context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
+        context.keepVersion = { [unowned self] file, kept throws(FileError) in
+            try keepVersion(of: file, keeping: kept)
+        }
+        context.requireRowRoom = { [unowned self] file, rows throws(FileError) in
+            try requireRoom(for: .edit, pages: FileContext.pages(ofRows: rows), saving: file)
+        }
+        context.save = { [unowned self] file throws(FileError) in try save(file) }
+        context.noteUnsaved = { [committer] in committer.noteUnsaved() }
+    }
+
+    /// Starts commits of the changes that `source` has.
+    ///
+    /// - Parameter byHand: only by fsync(2), close and `Committer.commitByHand`, for tests that choose the moments.
+    package func startCommits(
+        of source: any CommitSource, byHand: Bool, _ pace: CommitPace
+    ) throws(FileError) {
+        committer.source = source
+        if !options.readOnly { committer.start(byHand: byHand, pace) }
+        // A state that only a soft root holds must become durable, whether it changes or not.
+        let isSoft = !space.isClean
+        let isBehind = try locked { tree throws(FileError) in
+            try !sql(tree.tables.unrecorded(after: 0, limit: 1)).isEmpty
+        }
+        committer.noteChange(if: try locked { $0.hasMadeRootDirectories } || isSoft || isBehind)
+    }
+
+    /// Receives changes that the kernel does not know of. Set before the first request.
+    package var observer: (any TreeObserver)? {
+        get { observerLock.withLock { watcher } }
+        set { observerLock.withLock { watcher = newValue } }
+    }
+
+    // MARK: Locking
+
+    /// Runs `body`, which must not change anything, with the catalogue's lock held.
+    @inline(__always)
+    package func locked<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+        try catalogue.locked { _ throws(FileError) in
+            tree.trim(isKernelNotified: isKernelNotified)
+            return try body(tree)
+        }
+    }
+
+    /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
+    /// observer. Before that waits until the next commit has room for the change; throws `.noRoom` if it cannot get
+    /// any.
+    ///
+    /// - Parameter pages: the most catalogue pages that the change changes.
+    package func changing<R>(
+        for purpose: ChangePurpose = .change, pages: Int = TreeSession.pagesPerChange,
+        _ body: (PhotoTree) throws(FileError) -> R
+    ) throws(FileError) -> R {
+        guard !isReadOnly else { throw .readOnly }
+        guard awaitRoom(for: purpose, pages) else { throw .noRoom }
+        return try changingNow(body)
+    }
+
+    /// As `changing`, for changes that the next commit makes anyway.
+    func changingNow<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+        var notices: [KernelNames.Notice] = []
+        var hasNewPhoto = false
+        var inodesToDestroy: [UInt64] = []
+        var isChanged = false
+        var isWaiting = false
+        defer {
+            committer.noteChange(if: isChanged)
+            if isWaiting { noteCompanionMoves() }
+            if !notices.isEmpty { send(notices) }
+            if hasNewPhoto { noteNewPhotos() }
+            for ino in inodesToDestroy { forget(ino) }
+        }
+        return try catalogue.locked { tables throws(FileError) in
+            guard tables.isIntact else { throw .damaged }
+            tree.trim(isKernelNotified: isKernelNotified)
+            let changeCount = tables.changeCount
+            defer {
+                tree.callerThread = -1
+                isChanged = tree.hasChanges || tables.changeCount != changeCount
+                noteUnstagedPages(tables)
+                notices = tree.kernelNames.takeNotices()
+                swap(&hasNewPhoto, &tree.hasNewPhoto)
+                if tree.hasWithheldPhotos { tree.destroyOverdueWithheld() }
+                isWaiting = !tree.companionMoves.isEmpty || tree.hasWithheldPhotos
+                if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
+                swap(&inodesToDestroy, &tree.inodesToDestroy)
+            }
+            return try body(tree)
+        }
+    }
+
+    /// Under the catalogue's lock.
+    private func noteUnstagedPages(_ tables: Tables) {
+        let rows = Int(tables.changeCount - storedChangeCount) + tree.changedInodes
+        let cached = space.limits.catalogueCacheKibibytes * 1024 / Geometry.pageBytes
+        unstagedPages.store(min(cached, Self.pagesPerRow * rows), ordering: .relaxed)
+    }
+
+    /// Pages that a changed row changes at most, in the mean: its own, those of indexes, and those that are split.
+    private static let pagesPerRow = 4
+
+    /// Notes that the transaction was ended, so that all changed pages are staged. Under the catalogue's lock.
+    func noteTransactionEnd(_ changeCount: Int64) {
+        storedChangeCount = changeCount
+        unstagedPages.store(0, ordering: .relaxed)
+    }
+
+    /// Runs `body`, whose changes are part of the commit that is about to be made, with the catalogue's lock held.
+    package func committing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+        try catalogue.locked { tables throws(FileError) in
+            guard tables.isIntact else { throw .damaged }
+            tree.trim(isKernelNotified: isKernelNotified)
+            return try body(tree)
+        }
+    }
+
+    /// Whether the kernel has received all changes that it did not request. Under the catalogue's lock.
+    package var isKernelNotified: Bool {
+        pendingNotices.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
+    }
+
+    private func send(_ notices: [KernelNames.Notice]) {
+        defer { pendingNotices.wrappingSubtract(1, ordering: .releasing) }
+        let observer = self.observer
+        for notice in notices {
+            switch notice {
+            case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
+            case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
+            case .attributes(let ino): observer?.invalidateAttributes(ino)
+            case .inode(let ino): observer?.invalidateInode(ino)
+            }
+        }
+    }
+
+    /// Applies pending companion moves, and destroys removed photos that no program has saved anew. Call before a
+    /// directory is listed.
+    package func applyCompanionMoves() throws(FileError) {
+        let isWithholding = try locked { tree throws(FileError) in tree.hasWithheldPhotos }
+        if isWithholding, !isReadOnly { try changing { _ throws(FileError) in } }
+        // A companion may have some itself, as the video of a Live Photo its sidecars.
+        for _ in 0..<Self.companionRounds {
+            let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
+            guard isWaiting, !isReadOnly else { return }
+            try applyNotedCompanionMoves()
+        }
+    }
+
+    private static let companionRounds = 3
+
+    private func applyNotedCompanionMoves() throws(FileError) {
+        // Files that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.
+        let removed = try locked { tree throws(FileError) in
+            tree.companionMoves.filter { $0.value.caller != nil }
+        }
+        var infos: [UInt64: TrashInfo] = [:]
+        defer { for info in infos.values { destroyUnused(info) } }
+        for (ino, move) in removed {
+            infos[ino] = try trashInfo(
+                forRemoving: Name(move.name), from: move.directory, as: .companion)
+        }
+        let namelessInodes = try changing { tree throws(FileError) in
+            try tree.applyCompanionMoves(infos, space, now: .now())
+        }
+        // The kernel may not know them, and then sends no FORGET.
+        for ino in namelessInodes { forget(ino) }
+    }
+}

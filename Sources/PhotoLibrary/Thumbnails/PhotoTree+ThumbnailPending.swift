@@ -1,0 +1,71 @@
+package import FileRequests
+import VaultCatalogue
+import VaultFormat
+
+/// Photos that may lack a standard picture, in a range of inodes.
+package struct ThumbnailPending: Sendable {
+    package let range: Range<UInt64>
+    /// Those without a picture, with the highest numbers in the range.
+    package let photos: [UInt64]
+    /// From this number on the range holds no others.
+    package let floor: UInt64
+}
+
+/// Tracks photos that may lack a standard picture. New ones need no row: they are those from `counters.pictured` on.
+extension PhotoTree {
+    /// Notes that a photo lost its picture, or became a photo late.
+    package func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
+        guard ino < counters.pictured else { return }
+        if try sql(tables.isInPendingRange(ino)) {
+            // The batch may already have passed it, and the range not be cut yet.
+            if isBatchActive { lateThumbnailPending.append(ino) }
+        } else {
+            try sql(tables.store(InodeRange(first: ino, end: ino + 1)))
+        }
+    }
+
+    /// Whether a photo may lack a picture. Reads a row or two.
+    package func hasThumbnailPending() throws(FileError) -> Bool {
+        if try sql(tables.highestPendingRange()) != nil { return true }
+        return try hasNewPhotos()
+    }
+
+    private func hasNewPhotos() throws(FileError) -> Bool {
+        guard counters.pictured < counters.ino else { return false }
+        let new = InodeRange(first: counters.pictured, end: counters.ino)
+        return try !sql(tables.photos(in: new, limit: 1)).isEmpty
+    }
+
+    /// The next photos; nil if there are no more to examine.
+    ///
+    /// - Parameters:
+    ///   - examined: the range of the last ones, if any; `rest` its part that is still to be examined.
+    package func nextThumbnailPending(
+        after examined: Range<UInt64>?, unexamined: Range<UInt64>?
+    ) throws(FileError) -> ThumbnailPending? {
+        if let examined, let unexamined { try cut(examined, to: unexamined) }
+        isBatchActive = false
+        for ino in lateThumbnailPending { try noteThumbnailPending(ino) }
+        lateThumbnailPending = []
+        if try hasNewPhotos() {
+            try sql(tables.store(InodeRange(first: counters.pictured, end: counters.ino)))
+            counters.pictured = counters.ino
+        }
+        guard let range = try sql(tables.highestPendingRange()) else { return nil }
+        let photos = try sql(tables.photos(in: range, limit: options.limits.backgroundThumbnails))
+        let isAll = photos.count < options.limits.backgroundThumbnails
+        isBatchActive = true
+        return ThumbnailPending(
+            range: range.first..<max(range.first, range.end),
+            photos: photos.filter { !$0.hasPicture }.map(\.ino),
+            floor: isAll ? range.first : photos.last?.ino ?? range.first)
+    }
+
+    private func cut(_ range: Range<UInt64>, to rest: Range<UInt64>) throws(FileError) {
+        if rest.isEmpty {
+            try sql(tables.deleteRange(from: range.lowerBound))
+        } else if rest != range {
+            try sql(tables.store(InodeRange(first: rest.lowerBound, end: rest.upperBound)))
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import CatalogueRows
+import FileRequests
+import KernelNames
+import LinuxIO
+import PhotoRules
+import VaultCatalogue
+import VaultStore
+
+/// Effects of rename(2) if the source or the target is in the trash.
+extension PhotoTree {
+    // MARK: Into the trash
+
+    /// Records since when a name has been in the trash.
+    func noteTrashAge(_ request: RenameRequest) throws(FileError) {
+        let ino = request.source.ino
+        guard request.isFromTrash else {
+            return try storeTrashAge(of: ino, named: request.newName, in: request.to)
+        }
+        guard let id = try sql(tables.dentry(request.to.ino, request.newName))?.id else { throw .damaged }
+        try sql(tables.moveTrash(ino, request.sourceID, to: id))
+    }
+
+    /// Records that a name is in the trash from now on.
+    func storeTrashAge(of ino: UInt64, named name: [UInt8], in directory: Inode) throws(FileError) {
+        guard let id = try sql(tables.dentry(directory.ino, name))?.id else { throw .damaged }
+        try sql(tables.store(TrashRow(ino: ino, id: id, since: clocks.wall())))
+    }
+
+    func forgetTrashAge(_ request: RenameRequest) throws(FileError) {
+        try sql(tables.deleteTrash(request.source.ino, request.sourceID))
+    }
+
+    /// A whole day: moves the directory that the kernel knows, with its photos.
+    func trashDay(_ request: RenameRequest) throws(FileError) {
+        let (day, now) = (request.source, request.now)
+        try replaceDirectory(request)
+        let rows = try rows(of: day)
+        try removeEntry(request.from, request.sourceID, day, now: now)
+        day.row.day = 0
+        day.row.flags.remove(.madeByHand)
+        day.row.changed = now
+        try addEntry(request.to, request.newName, day, now: now)
+        try noteTrashAge(request)
+        for row in ownNamesFirst(rows) {
+            let inode = try self.inode(row.ino)
+            guard inode.isPhoto && !inode.isTrashed else { continue }
+            try removeToTrash(inode, named: row.name, request.caller, now: now)
+        }
+        kernelNames.noteChange(of: day.ino)
+    }
+
+    /// In a day, photos are recorded by their own names, not by the backup names next to them.
+    private func ownNamesFirst(_ rows: [DentryRow]) -> [DentryRow] {
+        rows.filter { backupOriginal($0.name) == nil } + rows.filter { backupOriginal($0.name) != nil }
+    }
+
+    // MARK: Out of the trash
+
+    /// Makes a directory of the trash a day of moments, if it contains only regular files.
+    func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
+        let rows = try rows(of: source)
+        for row in rows {
+            guard try inode(row.ino).isRegular else { throw .notPermitted }
+        }
+        try replaceDirectory(request)
+        try removeEntry(request.from, request.sourceID, source, now: now)
+        try sql(tables.deleteTrash(source.ino, request.sourceID))
+        source.row.day = number
+        if rows.isEmpty { source.row.flags.insert(.madeByHand) }
+        source.row.changed = now
+        try addEntry(request.to, request.newName, source, now: now)
+        for row in rows { noteArrival(of: try inode(row.ino), as: row.name, in: source) }
+        var settled: Set<UInt64> = []
+        for row in ownNamesFirst(rows) where settled.insert(row.ino).inserted {
+            try restoreIntoDay(row, in: source, space, now: now)
+        }
+        kernelNames.noteChange(of: source.ino)
+    }
+
+    /// Makes a file's name its moment, in the day that its directory has become. Its other names in days go, but for
+    /// backup names next to its own.
+    private func restoreIntoDay(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp)
+        throws(FileError)
+    {
+        // A copy that has taken the place of its photo has taken this name of the photo too.
+        guard try sql(tables.dentry(day.ino, row.name))?.id == row.id else { return }
+        let inode = try self.inode(row.ino)
+        if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
+        if inode.isCopy, let photo = try photo(representedBy: inode) {
+            try exchangeRoles(inode, photo, space, now: now)
+        }
+        guard inode.isPhoto else { return }
+        if inode.isTrashed { try restore(inode, now: now) }
+        try keepOnly(row, amongDaysOf: inode, keepsBackups: backupOriginal(row.name) == nil, now: now)
+        kernelNames.noteChange(of: inode.ino)
+        try pin(inode, to: day.row.day)
+    }
+
+    /// Pins a photo to a day, unless it is its own.
+    private func pin(_ inode: Inode, to day: Int64) throws(FileError) {
+        var row = try photo(inode)
+        guard row.day != day else { return }
+        row.pin(to: day)
+        try storePhoto(inode, row)
+    }
+}

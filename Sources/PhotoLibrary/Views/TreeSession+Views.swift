@@ -1,0 +1,282 @@
+import CatalogueRows
+package import FileRequests
+import KernelNames
+import LinuxIO
+import PhotoRules
+package import VaultCatalogue
+
+/// Views: virtual directories that list the photos of moments by other orders. Their entries are the photos' inodes.
+extension TreeSession {
+    /// Runs `body` once the rows by which photos are in views are up to date.
+    package func viewing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+        try applyCompanionMoves()
+        if isReadOnly { return try locked(body) }
+        // Sends notices as well; changes only rows that the next commit would have changed.
+        return try changingNow { tree throws(FileError) in
+            if tree.hasChanges || !tree.unrecorded.isEmpty { try sql(tree.storeChanges()) }
+            return try body(tree)
+        }
+    }
+
+    // MARK: Names
+
+    /// Looks up `views` in the root, or a name below it; nil for any other name.
+    package func lookupView(
+        _ parent: UInt64, _ name: [UInt8], _ caller: Caller
+    ) throws(FileError) -> Entry? {
+        guard let node = ViewNode(parent) else {
+            guard parent == WellKnownInode.root, name == viewsName else { return nil }
+            return virtual(try attributes(of: .root))
+        }
+        return try viewing { tree throws(FileError) in
+            if let child = try child(of: node, name, tree) {
+                return virtual(try attributes(of: child, tree))
+            }
+            guard let inode = try photo(named: name, in: node, tree) else { throw .noEntry }
+            noteLookedUp(inode, tree, by: caller)
+            // A link made from here puts the photo into an album, as one from its day does.
+            tree.kernelNames.noteLookup(of: inode.ino, isInDayOrView: true, by: caller.pid)
+            tree.kernelNames.noteVirtualName(name, in: parent, of: inode.ino)
+            return Entry(
+                attributes: tree.attributes(inode), entryTimeout: KernelTimeout.none,
+                attributeTimeout: PhotoTree.attributeTimeout(of: inode.row))
+        }
+    }
+
+    /// The photo of that name in a view; nil if there is none.
+    package func photo(
+        named name: [UInt8], in node: ViewNode, _ tree: PhotoTree
+    ) throws(FileError) -> Inode? {
+        guard let row = try sql(tree.tables.photo(inViewsAs: name)), try contains(node, row, tree) else {
+            return nil
+        }
+        return try tree.inode(row.ino)
+    }
+
+    /// The directory of that name in a directory; nil if it has photos instead.
+    private func child(of node: ViewNode, _ name: [UInt8], _ tree: PhotoTree) throws(FileError) -> ViewNode? {
+        var found: ViewNode?
+        switch node {
+        case .root:
+            found = ViewNode.groups.first { Array($0.name.utf8) == name }?.node
+        case .cameras:
+            guard try hasPhotos(.camera(name), tree) else { throw .noEntry }
+            found = cameras.number(of: name).map { .camera($0) }
+        case .years:
+            guard let days = daysOfYear(named: name), try hasPhotos(.days(days), tree) else { throw .noEntry }
+            found = .year(UInt64(days.lowerBound / 10_000))
+        case .months:
+            guard let days = daysOfMonth(named: name), try hasPhotos(.days(days), tree) else {
+                throw .noEntry
+            }
+            found = .month(UInt64(days.lowerBound / 100))
+        case .kinds:
+            found = PhotoKind.allCases.first { Array($0.name.utf8) == name }.map { .kind($0) }
+        case .ratings:
+            found = Self.ratings.first { Array(String($0).utf8) == name }.map { .rating($0) }
+        case .recent, .camera, .year, .month, .kind, .rating: return nil
+        }
+        guard let found else { throw .noEntry }
+        return found
+    }
+
+    private static let ratings: ClosedRange<UInt64> = 1...UInt64(PhotoRow.ratings.upperBound)
+
+    /// Whether a view lists photos, and has some.
+    package func hasPhotos(_ node: ViewNode) throws(FileError) -> Bool {
+        try viewing { tree throws(FileError) in
+            if node == .recent { return try sql(tree.tables.dayWithPhotos(after: 0)) != nil }
+            guard let key = try key(of: node) else { return false }
+            return try hasPhotos(key, tree)
+        }
+    }
+
+    private func hasPhotos(_ key: ViewKey, _ tree: PhotoTree) throws(FileError) -> Bool {
+        var isFound = false
+        try sql(
+            tree.tables.eachPhoto(in: key, after: (0, 0)) { _ in
+                isFound = true
+                return false
+            })
+        return isFound
+    }
+
+    /// The condition of a directory of photos; nil for all others.
+    private func key(of node: ViewNode) throws(FileError) -> ViewKey? {
+        switch node {
+        case .root, .cameras, .years, .months, .kinds, .ratings, .recent: return nil
+        case .camera(let number):
+            guard let camera = cameras.camera(number) else { throw .stale }
+            return .camera(camera)
+        case .year(let year):
+            let first = Int64(min(year, 9999)) * 10_000
+            return .days(first...first + 1231)
+        case .month(let month):
+            let first = Int64(min(month, 999_912)) * 100
+            return .days(first...first + 31)
+        case .kind(let kind): return .kind(kind.rawValue)
+        case .rating(let rating): return .rating(Int64(min(rating, 5)))
+        }
+    }
+
+    private func contains(_ node: ViewNode, _ row: PhotoRow, _ tree: PhotoTree) throws(FileError) -> Bool {
+        if node == .recent {
+            return try sql(tree.tables.isAmongNewestArrivals(row, limit: recentPhotosMax))
+        }
+        return try key(of: node)?.contains(row) ?? false
+    }
+
+    // MARK: Attributes
+
+    /// A program that asks about each photo of a view would else look all directories above it up each time. One that
+    /// has lost its last photo may be there for a moment longer.
+    private func virtual(_ shown: Attributes) -> Entry {
+        Entry(attributes: shown, entryTimeout: KernelTimeout.brief, attributeTimeout: KernelTimeout.brief)
+    }
+
+    package func attributes(of node: ViewNode) throws(FileError) -> Attributes {
+        try locked { tree throws(FileError) in try attributes(of: node, tree) }
+    }
+
+    /// Only the owner of the root may enter: views show photos of days that others perhaps may not enter.
+    private func attributes(of node: ViewNode, _ tree: PhotoTree) throws(FileError) -> Attributes {
+        _ = try key(of: node)
+        let moments = tree.attributes(try tree.directory(WellKnownInode.moments))
+        var shown = tree.attributes(try tree.directory(WellKnownInode.root))
+        shown.ino = node.number
+        shown.mode = directoryType | shown.mode & 0o500
+        // As in filesystems that do not count subdirectories.
+        (shown.nlink, shown.size, shown.blocks) = (1, 0, 0)
+        shown.modified = max(moments.modified, tree.viewsModified)
+        (shown.changed, shown.accessed) = (shown.modified, shown.modified)
+        return shown
+    }
+
+    // MARK: Listing
+
+    /// The entries of a view that has few; nil for a view that `listPhotos` lists.
+    package func entries(of node: ViewNode) throws(FileError) -> [(name: [UInt8], ino: UInt64, mode: UInt32)]?
+    {
+        func directories(_ found: [(name: [UInt8], node: ViewNode)]) -> [(
+            name: [UInt8], ino: UInt64, mode: UInt32
+        )] {
+            found.map { ($0.name, $0.node.number, directoryType) }
+        }
+        return try viewing { tree throws(FileError) in
+            switch node {
+            case .root: return directories(ViewNode.groups.map { (Array($0.name.utf8), $0.node) })
+            case .kinds: return directories(PhotoKind.allCases.map { (Array($0.name.utf8), .kind($0)) })
+            case .ratings: return directories(Self.ratings.map { (Array(String($0).utf8), .rating($0)) })
+            case .cameras: return directories(try listCameras(tree))
+            case .years:
+                return directories(
+                    try firstDays(tree, untilNext: { $0 / 10_000 * 10_000 + 9999 })
+                        .map { (yearName(ofDay: $0), .year(UInt64($0 / 10_000))) })
+            case .months:
+                return directories(
+                    try firstDays(tree, untilNext: { $0 / 100 * 100 + 99 })
+                        .map { (monthName(ofDay: $0), .month(UInt64($0 / 100))) })
+            case .recent:
+                return try sql(tree.tables.newestArrivals(limit: recentPhotosMax))
+                    .map { ($0.name, $0.ino, regularType) }
+            case .camera, .year, .month, .kind, .rating: return nil
+            }
+        }
+    }
+
+    private func listCameras(_ tree: PhotoTree) throws(FileError) -> [(name: [UInt8], node: ViewNode)] {
+        var found: [(name: [UInt8], node: ViewNode)] = []
+        var last: [UInt8] = []
+        while let camera = try sql(tree.tables.camera(after: last)), let number = cameras.number(of: camera) {
+            found.append((camera, .camera(number)))
+            last = camera
+        }
+        return found
+    }
+
+    /// The first day with photos of each year or month.
+    private func firstDays(
+        _ tree: PhotoTree, untilNext end: (Int64) -> Int64
+    ) throws(FileError) -> [Int64] {
+        var days: [Int64] = []
+        var last: Int64 = 0
+        while let day = try sql(tree.tables.dayWithPhotos(after: last)) {
+            days.append(day)
+            last = end(day)
+        }
+        return days
+    }
+
+    /// The next inode number: photos with this one or higher ones come after a listing that begins now.
+    package func nextInode() throws(FileError) -> UInt64 {
+        try locked { tree throws(FileError) in tree.counters.ino }
+    }
+
+    /// Lists the photos of a view for which `entries` is nil, from after a cookie.
+    ///
+    /// - Parameter end: photos with this inode number and higher ones are left out.
+    package func listPhotos(
+        of node: ViewNode, after cookie: UInt64, before end: UInt64, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        guard let key = try key(of: node) else { throw .notDirectory }
+        try viewing { tree throws(FileError) in
+            guard
+                DirectoryEntry.visitDots(node.number, node.parent?.number ?? 1, after: cookie, visit)
+            else { return }
+            try eachPhoto(in: key, after: cookie, tree) { photo, cookie in
+                guard photo.ino < end else { return true }
+                return visit(
+                    DirectoryEntry(name: Name(photo.name), cookie: cookie, ino: photo.ino, mode: regularType))
+            }
+        }
+    }
+
+    /// Visits the photos of a view from after a cookie, with the cookie of each; none in a view of directories. In
+    /// `viewing`.
+    package func eachPhoto(
+        of node: ViewNode, after cookie: UInt64, _ tree: PhotoTree, _ visit: (ViewedPhoto, UInt64) -> Bool
+    ) throws(FileError) {
+        guard node == .recent else {
+            guard let key = try key(of: node) else { return }
+            return try eachPhoto(in: key, after: cookie, tree, visit)
+        }
+        let newest = try sql(tree.tables.newestArrivals(limit: recentPhotosMax))
+        for (index, photo) in newest.enumerated() {
+            let its = DirectoryEntry.firstCookie + UInt64(index)
+            if its > cookie, !visit(photo, its) { return }
+        }
+    }
+
+    private func eachPhoto(
+        in key: ViewKey, after cookie: UInt64, _ tree: PhotoTree, _ visit: (ViewedPhoto, UInt64) -> Bool
+    ) throws(FileError) {
+        try sql(
+            tree.tables.eachPhoto(in: key, after: ViewCookie.last(cookie, in: key)) { photo in
+                guard let cookie = ViewCookie.cookie(photo, in: key) else { return true }
+                return visit(photo, cookie)
+            })
+    }
+}
+
+/// Cookies of photos in views. In those by days they are ordered by day, then by number.
+enum ViewCookie {
+    /// The bits of an inode number. Photos with higher ones, which no vault has, are not listed by days.
+    private static let inodeBits: UInt64 = 48
+
+    static func cookie(_ photo: ViewedPhoto, in key: ViewKey) -> UInt64? {
+        guard case .days(let days) = key else { return photo.ino }
+        guard photo.ino >> inodeBits == 0 else { return nil }
+        return UInt64(photo.day - days.lowerBound + 1) << inodeBits | photo.ino
+    }
+
+    /// The day and number of the photo with that cookie; zeros before the first photo. The day is only in
+    /// views by days.
+    static func last(_ cookie: UInt64, in key: ViewKey) -> (day: Int64, ino: UInt64) {
+        guard case .days(let days) = key, cookie >= DirectoryEntry.firstCookie else {
+            return (0, cookie < DirectoryEntry.firstCookie ? 0 : cookie)
+        }
+        // No view of days spans more than the 1231 numbers of a year.
+        let day = Int64(clamping: cookie >> inodeBits) - 1
+        return (days.lowerBound + min(day, 9999), cookie & (1 << inodeBits - 1))
+    }
+}
