@@ -29,13 +29,11 @@ package final class DeferredWork: @unchecked Sendable {
     /// Whether long tasks are to end. Takes no lock.
     package var isCancelled: Bool { ending.load(ordering: .relaxed) }
 
-    /// Starts the thread, which calls `first`, and then `classify` for each queued file, and `move` when companions are
-    /// to be moved. Call once. If no thread can be created, the next session takes up all of the work.
-    package func start(
-        first: @escaping @Sendable () -> Void, classify: @escaping @Sendable (UInt64) -> Void,
-        move: @escaping @Sendable () -> Void
-    ) {
-        lock.withLock { isRunning = startThreadIfPossible { [self] in run(first, classify, move) } }
+    /// Starts the thread, which takes up the work that an earlier session left, classifies each queued file, and moves
+    /// companions when they are due, as long as there is the library. Call once. If no thread can be created, the next
+    /// session takes up all of the work.
+    package func start(for library: Library) {
+        lock.withLock { isRunning = startThreadIfPossible { [self, weak library] in run { library } } }
     }
 
     /// Notes that companions wait to be moved, and that something was changed meanwhile.
@@ -79,14 +77,14 @@ package final class DeferredWork: @unchecked Sendable {
 
     func endComparison() { lock.withLock { comparisons -= 1 } }
 
-    private func run(_ first: () -> Void, _ classify: (UInt64) -> Void, _ move: () -> Void) {
-        first()
+    private func run(_ library: () -> Library?) {
+        library()?.didGoLive()
         lock.lock()
         while !isCancelled {
             if let due = movesDue, due <= MonotonicClock.milliseconds {
                 movesDue = nil
                 lock.unlock()
-                move()
+                try? library()?.session.applyCompanionMoves()
                 lock.lock()
                 continue
             }
@@ -100,7 +98,7 @@ package final class DeferredWork: @unchecked Sendable {
             }
             let ino = waiting.removeFirst()
             lock.unlock()
-            classify(ino)
+            try? library()?.classifier.classifyPending(ino)
             lock.lock()
         }
         isRunning = false

@@ -5,35 +5,13 @@ import Synchronization
 import VaultFormat
 package import VaultStore
 
-/// The changes that a committer publishes. `SessionCommits` implements it.
-package protocol CommitSource: AnyObject, Sendable {
-    var space: Space { get }
-    /// Limits of retries of failed commits.
-    var retryBounds: RetryBounds { get }
-    /// The clock of `retryBounds`.
-    var monotonicMilliseconds: Int64 { get }
-    /// Saves files that have been unsaved since before that time, in milliseconds of the monotonic clock. Returns true
-    /// if some are left.
-    func saveFiles(unsavedBefore time: Int64) -> Bool
-    /// Writes at most `most` outdated identity records, before a durable commit. Returns true if some are left.
-    func writeRecords(most: Int) -> Bool
-    /// Ends the transaction and takes the store's state, in one critical section.
-    func freeze() throws(StoreError) -> FrozenCommit
-    /// Ends the transaction without a commit, so that its journal, which is in memory, does not grow on.
-    func endTransaction()
-    /// Notes that the newest commit is durable.
-    func noteDurable()
-    /// Destroys versions, else trashed photos, for that many bytes of room. Returns false if there are none.
-    func makeRoom(bytes: UInt64) -> Bool
-    /// Destroys expired trash and versions, until that time of the monotonic clock. Returns true if some are
-    /// left.
-    func expire(until time: Int64) -> Bool
-}
-
 /// Publishes changes as roots: soft 50 ms after a change, durable after 5 s or on fsync(2). One thread; waiters share
 /// its commits.
 package final class Committer: @unchecked Sendable {
-    package weak var source: (any CommitSource)?
+    /// The session whose changes it publishes. Set once, at the start.
+    package weak var session: TreeSession?
+    /// Whether a full space commits and destroys by itself; false in tests that choose the moments of commits.
+    package var makesRoom = true
 
     package init() {}
 
@@ -96,14 +74,14 @@ package final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         while isCommitting, hasManyPages(2) { done.wait(lock) }
-        guard schedule.pace == .seldom, let source else { return }
-        let staged = source.space.stagedPages
+        guard schedule.pace == .seldom, let session else { return }
+        let staged = session.space.stagedPages
         if staged < stagedAtEnd { stagedAtEnd = 0 }
-        guard staged >= stagedAtEnd + source.space.limits.stagedPages / 8 else { return }
+        guard staged >= stagedAtEnd + session.space.limits.stagedPages / 8 else { return }
         lock.unlock()
-        source.endTransaction()
+        session.endTransaction()
         lock.lock()
-        stagedAtEnd = source.space.stagedPages
+        stagedAtEnd = session.space.stagedPages
     }
 
     /// Whether so many pages wait that they are published at once. A mount's commits are never late enough for that.
@@ -111,7 +89,7 @@ package final class Committer: @unchecked Sendable {
 
     /// Whether changed pages in memory are so many times `Limits.stagedPages`.
     private func hasManyPages(_ factor: Int) -> Bool {
-        guard schedule.pace == .seldom, let space = source?.space else { return false }
+        guard schedule.pace == .seldom, let space = session?.space else { return false }
         return space.unwrittenPages >= factor * space.limits.stagedPages
     }
 
@@ -135,14 +113,14 @@ package final class Committer: @unchecked Sendable {
         let isSaved = schedule.softSince == nil && schedule.durableSince == nil
         if isSaved && !tickets.isAsked && !isCommitting { return }
         if isStopped {
-            if schedule.softSince == nil && !isCommitting && source?.space.isClean == true { return }
+            if schedule.softSince == nil && !isCommitting && session?.space.isClean == true { return }
             throw .readOnly
         }
         try waitForDurable()
     }
 
     /// Whether the space takes no more writes: no commit is tried any more.
-    private var isStopped: Bool { source?.space.writeStop != nil }
+    private var isStopped: Bool { session?.space.writeStop != nil }
 
     /// Whether a change is in no root, or a commit is under way. `Space.isClean` covers changes in a soft
     /// root only.
@@ -178,17 +156,17 @@ package final class Committer: @unchecked Sendable {
     package func makeRoom(bytes: UInt64) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        guard mayWait, !isStopped else { return false }
+        guard makesRoom, mayWait, !isStopped else { return false }
         // Sectors that an earlier session freed also wait for two durable commits of this one.
-        guard let source else { return false }
-        source.space.releaseBackupHolds()
-        if source.space.pendingBytes == 0 {
+        guard let session else { return false }
+        session.space.releaseBackupHolds()
+        if session.space.pendingBytes == 0 {
             lock.unlock()
-            let isFreed = source.makeRoom(bytes: bytes)
+            let isFreed = session.makeRoom(bytes: bytes)
             lock.lock()
             guard isFreed else { return false }
         }
-        if !source.space.canOverwrite {
+        if !session.space.canOverwrite {
             do throws(FileError) {
                 try waitForDurable()
                 try waitForDurable()
@@ -197,7 +175,7 @@ package final class Committer: @unchecked Sendable {
             }
         }
         lock.unlock()
-        source.space.overwriteFreed(most: max(bytes, source.space.limits.overwriteStepBytes))
+        session.space.overwriteFreed(most: max(bytes, session.space.limits.overwriteStepBytes))
         lock.lock()
         return true
     }
@@ -212,13 +190,13 @@ package final class Committer: @unchecked Sendable {
     /// commits, so that freed slots become usable. Returns false if that cannot help. Called with the catalogue's lock
     /// not held.
     package func makePageRoom(for purpose: ChangePurpose, pages: () -> Int) -> Bool {
-        guard let source, !isStopped else { return false }
-        source.endTransaction()
+        guard let session, !isStopped else { return false }
+        session.endTransaction()
         for attempt in 0...Self.releasingCommits {
-            let isEnough = source.space.makesRoom(for: purpose, pages: pages())
+            let isEnough = session.space.makesRoom(for: purpose, pages: pages())
             if isEnough, purpose == .removal || !isOutOfRoom { return true }
             guard attempt < Self.releasingCommits,
-                isEnough || source.space.commitsMakeRoom(for: purpose, pages: pages()), commitNow()
+                isEnough || session.space.commitsMakeRoom(for: purpose, pages: pages()), commitNow()
             else { return false }
         }
         return false
@@ -238,9 +216,9 @@ package final class Committer: @unchecked Sendable {
     package func makeRowRoom() -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        guard mayWait, !isStopped, let source else { return false }
+        guard mayWait, !isStopped, let session else { return false }
         lock.unlock()
-        let isFreed = source.makeRoom(bytes: 1)
+        let isFreed = session.makeRoom(bytes: 1)
         lock.lock()
         guard isFreed else { return false }
         for _ in 0..<2 { guard (try? waitForDurable()) != nil else { return false } }
@@ -251,7 +229,7 @@ package final class Committer: @unchecked Sendable {
     package func waitForReusableSectors() {
         lock.lock()
         defer { lock.unlock() }
-        guard mayWait, let space = source?.space else { return }
+        guard makesRoom, mayWait, let space = session?.space else { return }
         for _ in 0..<2 where !space.canOverwrite && space.isBacklogged {
             guard (try? waitForDurable()) != nil else { return }
         }
@@ -326,7 +304,7 @@ package final class Committer: @unchecked Sendable {
     private func saveFiles(unsavedBefore time: Int64) {
         schedule.beginSaving()
         lock.unlock()
-        let isLeft = source?.saveFiles(unsavedBefore: time) ?? false
+        let isLeft = session?.saveFiles(unsavedBefore: time) ?? false
         lock.lock()
         if isLeft { schedule.noteUnsaved(at: MonotonicClock.milliseconds) }
     }
@@ -334,8 +312,8 @@ package final class Committer: @unchecked Sendable {
     /// Overwrites one batch of destroyed photos. `lock` is held, and released meanwhile.
     private func overwriteSome() {
         lock.unlock()
-        if let space = source?.space { space.overwriteFreed(most: space.limits.overwriteStepBytes) }
-        let isLeft = source?.space.canOverwrite ?? false
+        if let space = session?.space { space.overwriteFreed(most: space.limits.overwriteStepBytes) }
+        let isLeft = session?.space.canOverwrite ?? false
         lock.lock()
         schedule.endOverwriting(at: MonotonicClock.milliseconds, isLeft: isLeft)
         if !isLeft { awaitOverwriting() }
@@ -343,7 +321,7 @@ package final class Committer: @unchecked Sendable {
 
     /// Schedules a durable commit if destroyed photos wait for one. `lock` is held.
     private func awaitOverwriting() {
-        guard source?.space.hasDestroyed == true else { return }
+        guard session?.space.hasDestroyed == true else { return }
         schedule.awaitOverwriting(at: MonotonicClock.milliseconds)
     }
 
@@ -353,10 +331,10 @@ package final class Committer: @unchecked Sendable {
         isCommitting = true
         lock.unlock()
         // A failure is retried after the next quiet period.
-        if let source {
-            try? source.space.giveBack { () throws(StoreError) in
-                guard let frozen = try? source.freeze() else { throw .damaged }
-                try source.space.publish(frozen, durable: true)
+        if let session {
+            try? session.space.giveBack { () throws(StoreError) in
+                guard let frozen = try? session.freeze() else { throw .damaged }
+                try session.space.publish(frozen, durable: true)
             }
         }
         lock.lock()
@@ -367,7 +345,7 @@ package final class Committer: @unchecked Sendable {
     private func expireSome(_ now: Int64) {
         schedule.beginExpiring()
         lock.unlock()
-        let isLeft = source?.expire(until: now + CommitSchedule.expirySliceMilliseconds) ?? false
+        let isLeft = session?.expire(until: now + CommitSchedule.expirySliceMilliseconds) ?? false
         lock.lock()
         schedule.endExpiring(at: MonotonicClock.milliseconds, isLeft: isLeft)
     }
@@ -375,7 +353,7 @@ package final class Committer: @unchecked Sendable {
     /// Checks that no other mount has claimed the space. `lock` is held, and released meanwhile.
     private func verifyClaim() {
         lock.unlock()
-        let pause = source?.space.checkClaimIfDue()
+        let pause = session?.space.checkClaimIfDue()
         lock.lock()
         schedule.checkClaim(at: pause.map { MonotonicClock.milliseconds + $0 })
     }
@@ -392,7 +370,7 @@ package final class Committer: @unchecked Sendable {
     private func recordsDue(isAwaited: Bool) -> Int {
         if isLast || schedule.pace == .seldom { return .max }
         guard schedule.mayWriteRecords(at: MonotonicClock.milliseconds, isAsked: isAwaited) else { return 0 }
-        let limits = source?.space.limits ?? .production
+        let limits = session?.space.limits ?? .production
         return isAwaited ? limits.awaitedRecords : limits.records
     }
 
@@ -407,11 +385,11 @@ package final class Committer: @unchecked Sendable {
         var failed: StoreError?
         var isBehind = durable && records == 0
         do throws(StoreError) {
-            if let source {
-                if records > 0 { isBehind = source.writeRecords(most: records) }
-                let frozen = try source.freeze()
-                try source.space.publish(frozen, durable: durable)
-                if durable { source.noteDurable() }
+            if let session {
+                if records > 0 { isBehind = session.writeRecords(most: records) }
+                let frozen = try session.freeze()
+                try session.space.publish(frozen, durable: durable)
+                if durable { session.noteDurable() }
             }
         } catch {
             failed = error
@@ -426,8 +404,8 @@ package final class Committer: @unchecked Sendable {
             // fsync(2) reports the error, other commits are retried.
             schedule.failCommit(begun, at: now)
         } else {
-            let canOverwrite = source?.space.canOverwrite == true
-            let isShort = isBehind && source?.space.isShortOfRowRoom == true
+            let canOverwrite = session?.space.canOverwrite == true
+            let isShort = isBehind && session?.space.isShortOfRowRoom == true
             schedule.endCommit(
                 at: now, durable: durable, canOverwrite: canOverwrite, isBehind: isBehind, isShort: isShort)
             if durable, !canOverwrite { awaitOverwriting() }
@@ -441,14 +419,14 @@ package final class Committer: @unchecked Sendable {
 
     /// Counts a failed or successful commit, and stops writing after a permanent failure. `lock` is held.
     private func note(_ failed: StoreError?, durable: Bool) {
-        guard let source else { return }
+        guard let session else { return }
         guard let failed else {
             if durable { failures = CommitFailures() }
             return
         }
-        let now = source.monotonicMilliseconds
-        guard let reason = failures.note(failed, now: now, source.retryBounds) else { return }
+        let now = session.options.clocks.monotonic()
+        guard let reason = failures.note(failed, now: now, session.options.commitRetries) else { return }
         // The state of the space's files may tell a more precise reason than the commit's error.
-        source.space.stopWriting(reason == .io(.inputOutput) ? source.space.obstacle ?? reason : reason)
+        session.space.stopWriting(reason == .io(.inputOutput) ? session.space.obstacle ?? reason : reason)
     }
 }

@@ -34,6 +34,12 @@ extension TreeSession {
         try requireRoom(for: .addition, pages: Self.pagesPerChange + FileContext.pages(ofRows: count))
     }
 
+    /// Waits until the catalogue has room for so many rows of new bytes of a file, beside all that were promised; may
+    /// save the file. Throws `.noRoom` if it cannot get any. The writer's lock is held.
+    func requireRoom(forRows count: Int, of file: FileState) throws(FileError) {
+        try requireRoom(for: .edit, pages: FileContext.pages(ofRows: count), saving: file)
+    }
+
     /// `pagesPerChange` is enough for so many rows.
     private static let uncheckedRows = 64
 

@@ -15,27 +15,11 @@ package final class FileContext: @unchecked Sendable {
     package let replies: BufferPool
     /// Neighbouring sealed chunks that one call reads.
     let extents: BufferPool
-    /// Makes room: commits, so that freed sectors become usable, or destroys versions or trash of this many
-    /// bytes. Returns true if a retry is worthwhile. Set once, at the start.
-    package var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
-    /// Waits until the catalogue has room for so many rows of new bytes of a file, beside all that were promised; may
-    /// save the file. Throws `.noRoom` if it cannot get any. The writer's lock is held. Set once, at the start.
-    package var requireRowRoom: @Sendable (FileState, _ rows: Int) throws(FileError) -> Void = { _, _ in }
-    /// Saves a file, whose writer's lock is held. Set once, at the start.
-    package var save: @Sendable (FileState) throws(FileError) -> Void = { _ in }
-    /// Waits while too many freed bytes are not yet reusable; see `Space.isBacklogged`. Set once, at the start.
-    package var waitForReusableSectors: @Sendable () -> Void = {}
+    /// The session that owns this, which is set by it at the start.
+    package unowned var session: TreeSession!
     /// Retries before `.noRoom`. Each retry frees some room, which other threads may take first: a caller waits as long
     /// as room may come free, but not forever.
     private static let attemptsMax = 1000
-    /// Returns a new content id for a file that shares its content; nil if no other file shares it any more. Set once,
-    /// at the start.
-    package var unsharedContent: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
-    /// Keeps the saved bytes of a file before a change, if it is a photo. The number: how many of the file's
-    /// first bytes stay, at least in part. Set once, at the start.
-    package var keepVersion: @Sendable (FileState, UInt64) throws(FileError) -> Void = { _, _ in }
-    /// Wakes the committer, which saves the file within a second. Set once, at the start.
-    package var noteUnsaved: @Sendable () -> Void = {}
 
     private let lock = Lock()
     // Under `lock`.
@@ -74,7 +58,7 @@ package final class FileContext: @unchecked Sendable {
     /// Registers a file with unsaved changes.
     package func register(_ file: FileState) {
         lock.withLock { unsaved.append(file) }
-        noteUnsaved()
+        session.noteUnsaved()
     }
 
     package func unregister(_ file: FileState) {
@@ -160,7 +144,8 @@ package final class FileContext: @unchecked Sendable {
 
     /// Whether a retry may find room, after an attempt that failed when `freed` sectors had come free.
     private func isWorthAnother(since freed: UInt64, _ bytes: UInt64) -> Bool {
-        space.freedSectors != freed || makeRoom(bytes) || space.freedSectors != freed
+        space.freedSectors != freed || session.committer.makeRoom(bytes: bytes)
+            || space.freedSectors != freed
     }
 
     /// Seals and writes; retries while the space seems full.
@@ -171,7 +156,7 @@ package final class FileContext: @unchecked Sendable {
         content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?,
         purpose: WritePurpose, isAccepted: Bool = false
     ) throws(FileError) -> [ExtentRun] {
-        if purpose == .user, space.isBacklogged { waitForReusableSectors() }
+        if purpose == .user, space.isBacklogged { session.committer.waitForReusableSectors() }
         let purposes = isAccepted && purpose == .user ? [.user, .system] : [purpose]
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors

@@ -13,7 +13,7 @@ extension FileState {
             // Set before the version exists: while it alone has the old bytes, it must not be destroyed for
             // room.
             isBeingEdited = true
-            do throws(FileError) { try context.keepVersion(self, kept) } catch {
+            do throws(FileError) { try context.session.keepVersion(of: self, keeping: kept) } catch {
                 isBeingEdited = false
                 throw error
             }
@@ -27,7 +27,7 @@ extension FileState {
     }
 
     private func leaveShared(keeping kept: UInt64) throws(FileError) {
-        guard let content = try context.unsharedContent(self) else { return }
+        guard let content = try context.session.unsharedContent(for: self) else { return }
         var own = ExtentMap(content: content)
         do throws(FileError) {
             try copyPieces(before: kept, into: &own)

@@ -22,13 +22,13 @@ extension FileState {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
         var done = 0
         do throws(FileError) {
-            try context.requireRowRoom(self, 0)
+            try context.session.requireRoom(forRows: 0, of: self)
             try beginChange(keeping: size)
             while done < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
                 done += try writeSome(at: offset + UInt64(done), rest, isHeld: isHeld, now)
                 // Rows that one commit can hold.
-                if unsavedRows > Self.unsavedRowsMax { try context.save(self) }
+                if unsavedRows > Self.unsavedRowsMax { try context.session.save(self) }
             }
         } catch {
             if error == .noRoom { context.noteCutShort(ino) }
@@ -101,7 +101,7 @@ extension FileState {
 
     /// Waits until the catalogue has room for the rows of sealed bytes; abandons them if it cannot get any.
     private func requireRoom(for runs: [ExtentRun]) throws(FileError) {
-        do throws(FileError) { try context.requireRowRoom(self, runs.count) } catch {
+        do throws(FileError) { try context.session.requireRoom(forRows: runs.count, of: self) } catch {
             context.space.abandon(runs)
             throw error
         }
@@ -282,7 +282,7 @@ extension FileState {
         // A commit can hold only so many removed rows.
         while let cut = nextCut(above: newSize) {
             try cutOff(at: cut, now)
-            try context.save(self)
+            try context.session.save(self)
         }
         try cutOff(at: newSize, now)
     }

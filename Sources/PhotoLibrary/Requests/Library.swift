@@ -16,12 +16,10 @@ public final class Library: @unchecked Sendable {
     package let session: TreeSession
     package let search: PhotoSearch
     package let classifier: Classifier
-    let trash: TrashExpiry
-    let versions: VersionExpiry
-    let deferredWork: DeferredWork
+    var trash: TrashExpiry { TrashExpiry(session) }
+    var deferredWork: DeferredWork { session.deferred }
     /// Nil without `.thumbs`.
     let virtual: VirtualTree?
-    private let commits: SessionCommits
     private let trashedBytes = TimedCache()
     /// The vault's lock, which also equalizes its files' times; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
@@ -51,24 +49,13 @@ public final class Library: @unchecked Sendable {
         self.options = options
         session = try TreeSession(space: space, catalogue: catalogue, options: options.sessionOptions)
         search = PhotoSearch(session)
-        deferredWork = DeferredWork(options.limits)
-        classifier = Classifier(session, search, deferredWork)
-        session.noteCompanionMoves = { [deferredWork] in deferredWork.noteCompanionMoves() }
-        trash = TrashExpiry(session)
-        versions = VersionExpiry(session)
-        commits = SessionCommits(session, trash, versions)
+        classifier = Classifier(session, search, session.deferred)
         virtual =
             options.thumbnails == .off
             ? nil : VirtualTree(PhotoThumbnails(session, options.thumbnailSettings))
-        if let background = virtual?.service.background {
-            session.noteNewPhotos = { background.noteNew() }
-            session.context.noteUnsaved = { [committer = session.committer] in
-                committer.noteUnsaved()
-                background.noteWrite()
-            }
-        }
+        session.background = virtual?.service.background
         try session.startCommits(
-            of: commits, byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
+            byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
         if options.keepsTrash { makeTrash() }
     }
 
@@ -103,10 +90,7 @@ public final class Library: @unchecked Sendable {
     /// work that requests defer. `cancel` and `close` end it.
     public func startDeferredWork() {
         guard !options.readOnly else { return }
-        deferredWork.start(
-            first: { [weak self] in self?.didGoLive() },
-            classify: { [weak self] in try? self?.classifier.classifyPending($0) },
-            move: { [weak self] in try? self?.session.applyCompanionMoves() })
+        deferredWork.start(for: self)
     }
 
     /// Takes up the unfinished work of an earlier session. Runs on the calling thread: that of `DeferredWork`
@@ -122,7 +106,7 @@ public final class Library: @unchecked Sendable {
         attempt { () throws(FileError) in try session.dropEmptyDays() }
         attempt { () throws(FileError) in try classifier.classifyPendingFiles() }
         if deferredWork.isCancelled { return }
-        if commits.expire(until: MonotonicClock.milliseconds + 200) { session.committer.noteTrash() }
+        if session.expire(until: MonotonicClock.milliseconds + 200) { session.committer.noteTrash() }
         if let virtual, (try? virtual.thumbnails.hasBackgroundThumbnails()) == true {
             virtual.service.background.noteNew()
         }

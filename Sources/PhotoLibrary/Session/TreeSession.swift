@@ -35,11 +35,10 @@ package final class TreeSession: @unchecked Sendable {
     var vainSectors: UInt64?
     /// The count of row changes when the transaction began. Under the catalogue's lock.
     private var storedChangeCount: Int64 = 0
-    /// Called after photos were added. Set once, at the start.
-    package var noteNewPhotos: @Sendable () -> Void = {}
-    /// Called after each change while companions wait to be moved, or removed photos to be saved anew. Set once, at the
-    /// start.
-    package var noteCompanionMoves: @Sendable () -> Void = {}
+    /// Work that requests defer.
+    package let deferred: DeferredWork
+    /// Makes thumbnails of new photos; nil without `.thumbs`. Set once, at the start.
+    package var background: BackgroundThumbnailer?
 
     /// Opens the tree of a space and its catalogue. Creates `moments` and `albums` in an empty one.
     package init(space: Space, catalogue: Catalogue, options: SessionOptions) throws(FileError) {
@@ -47,6 +46,7 @@ package final class TreeSession: @unchecked Sendable {
         self.catalogue = catalogue
         self.options = options
         clock = SessionClock(options.clocks)
+        deferred = DeferredWork(space.limits)
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
             let tree = try PhotoTree(
@@ -64,26 +64,14 @@ package final class TreeSession: @unchecked Sendable {
         space.firstRuns = { [weak catalogue] sectors, limit throws(StoreError) in
             try catalogue?.firstRuns(in: sectors, limit: limit) ?? []
         }
-        context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
-        context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
-        context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
-        context.keepVersion = { [unowned self] file, kept throws(FileError) in
-            try keepVersion(of: file, keeping: kept)
-        }
-        context.requireRowRoom = { [unowned self] file, rows throws(FileError) in
-            try requireRoom(for: .edit, pages: FileContext.pages(ofRows: rows), saving: file)
-        }
-        context.save = { [unowned self] file throws(FileError) in try save(file) }
-        context.noteUnsaved = { [committer] in committer.noteUnsaved() }
+        context.session = self
+        committer.session = self
     }
 
-    /// Starts commits of the changes that `source` has.
+    /// Starts commits.
     ///
     /// - Parameter byHand: only by fsync(2), close and `Committer.commitByHand`, for tests that choose the moments.
-    package func startCommits(
-        of source: any CommitSource, byHand: Bool, _ pace: CommitPace
-    ) throws(FileError) {
-        committer.source = source
+    package func startCommits(byHand: Bool, _ pace: CommitPace) throws(FileError) {
         if !options.readOnly { committer.start(byHand: byHand, pace) }
         // A state that only a soft root holds must become durable, whether it changes or not.
         let isSoft = !space.isClean
@@ -97,6 +85,12 @@ package final class TreeSession: @unchecked Sendable {
     package var observer: (any TreeObserver)? {
         get { observerLock.withLock { watcher } }
         set { observerLock.withLock { watcher = newValue } }
+    }
+
+    /// Notes that a file has unsaved changes: the committer saves it within a second.
+    func noteUnsaved() {
+        committer.noteUnsaved()
+        background?.noteWrite()
     }
 
     // MARK: Locking
@@ -133,9 +127,9 @@ package final class TreeSession: @unchecked Sendable {
         var isWaiting = false
         defer {
             committer.noteChange(if: isChanged)
-            if isWaiting { noteCompanionMoves() }
+            if isWaiting { deferred.noteCompanionMoves() }
             if !notices.isEmpty { send(notices) }
-            if hasNewPhoto { noteNewPhotos() }
+            if hasNewPhoto { background?.noteNew() }
             for ino in inodesToDestroy { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in

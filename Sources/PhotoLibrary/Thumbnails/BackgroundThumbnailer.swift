@@ -59,14 +59,8 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     /// How long writes must have stopped.
     package static let settleMilliseconds: Int64 = 4000
 
-    // Set once, at the start.
-    /// Makes the thumbnail of a photo. Returns false to be called again when there is nothing else to do, then with
-    /// `true`.
-    package var make: @Sendable (UInt64, _ isPostponed: Bool) -> Bool = { _, _ in true }
-    /// Stores the progress of the last batch, and returns the next; nil if there is none.
-    package var findMore: @Sendable (BackgroundBatch?) -> BackgroundBatch? = { _ in nil }
-    /// Called when there is nothing more to do for now.
-    package var releaseIdle: @Sendable () -> Void = {}
+    /// What has the photos and makes their pictures. Set once, at the start.
+    package weak var thumbnails: PhotoThumbnails?
 
     private let threadsMax: Int
     private let isOff: Bool
@@ -167,7 +161,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     private func makeOne(_ photo: UInt64) {
         makingCount += 1
         lock.unlock()
-        let isDone = make(photo, false)
+        let isDone = thumbnails?.makeInBackground(photo, isPostponed: false) ?? true
         lock.lock()
         makingCount -= 1
         if !isDone, postponed.count < Self.postponedMax { postponed.append(photo) }
@@ -179,7 +173,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
         let photo = postponed.removeFirst()
         isMakingPostponed = true
         lock.unlock()
-        _ = make(photo, true)
+        _ = thumbnails?.makeInBackground(photo, isPostponed: true)
         lock.lock()
         isMakingPostponed = false
         change.signalAll()
@@ -191,8 +185,8 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
         let last = batch
         (batch, isSearching, hasNew) = (nil, true, false)
         lock.unlock()
-        let found = findMore(last)
-        if found == nil { releaseIdle() }
+        let found = thumbnails?.nextBackgroundBatch(last)
+        if found == nil { thumbnails?.service.releaseIdleInBackground() }
         lock.lock()
         (batch, isSearching) = (found, false)
         if found == nil && !hasNew { hasWork = false }

@@ -14,11 +14,7 @@ package final class PhotoThumbnails: Sendable {
     package init(_ session: TreeSession, _ settings: ThumbnailSettings) {
         self.session = session
         service = ThumbnailService(settings)
-        service.background.make = { [weak self] photo, isPostponed in
-            self?.makeInBackground(photo, isPostponed: isPostponed) ?? true
-        }
-        service.background.findMore = { [weak self] last in self?.nextBackgroundBatch(last) }
-        service.background.releaseIdle = { [weak service] in service?.releaseIdleInBackground() }
+        service.background.thumbnails = self
     }
 
     /// The part of a space that thumbnails leave free.

@@ -7,7 +7,7 @@ import VaultFormat
 import VaultStore
 
 /// Destroys trash: entries that are too old, and photos whose room is needed.
-package final class TrashExpiry: Sendable {
+package struct TrashExpiry {
     private let session: TreeSession
 
     package init(_ session: TreeSession) { self.session = session }

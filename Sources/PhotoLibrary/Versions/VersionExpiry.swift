@@ -7,7 +7,7 @@ import VaultFormat
 import VaultStore
 
 /// Destroys versions: those that are too old, and those whose room is needed.
-package final class VersionExpiry: Sendable {
+package struct VersionExpiry {
     private let session: TreeSession
 
     package init(_ session: TreeSession) { self.session = session }

@@ -116,7 +116,7 @@ final class ComputerProcess: ForwardingCalls, LibraryUser {
         options.commitsByHand = true
         let catalogue = try Catalogue(storage: space, readOnly: false)
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
-        library.session.context.makeRoom = { _ in false }
+        library.session.committer.makesRoom = false
         mounted.withLock { $0 = library }
     }
 

@@ -150,8 +150,7 @@ final class CrashSession: LibraryUser {
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
         seenGeneration = space.generation
         // No commit is to come in the middle of an operation, with half a tree.
-        library.session.context.makeRoom = { _ in false }
-        library.session.context.waitForReusableSectors = {}
+        library.session.committer.makesRoom = false
         opened = library
         recordCommits(of: space)
         try press()

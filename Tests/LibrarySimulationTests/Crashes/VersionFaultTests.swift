@@ -3,6 +3,7 @@ import Glibc
 import LinuxIO
 import TestSupport
 import Testing
+import VaultCatalogue
 
 @testable import LibraryFixtures
 @testable import PhotoLibrary
@@ -83,13 +84,17 @@ import Testing
         defer { session.kill() }
         try session.put(Self.path, old)
         try session.makeDurable()
-        let context = session.library.session.context
-        let keep = context.keepVersion
-        context.keepVersion = { _, _ throws(FileError) in throw .damaged }
+        let ino = try session.ino(Self.path)
+        let row = try session.library.session.changing { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            let row = try tree.photo(inode)
+            try sql(tree.tables.deletePhoto(ino))
+            return row
+        }
         expectError(.damaged) { try edit(session, isWhole: false) }
         #expect(try session.get(Self.path) == old)
         #expect(!session.exists("albums/.versions"))
-        context.keepVersion = keep
+        try session.library.session.changing { tree throws(FileError) in try sql(tree.tables.store(row)) }
         try edit(session, isWhole: false)
         try expectNothingLost(session, isWhole: false, failed: false, "after the failure")
     }

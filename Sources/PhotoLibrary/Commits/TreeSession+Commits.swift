@@ -3,34 +3,19 @@ import VaultCatalogue
 import VaultFormat
 package import VaultStore
 
-/// A session as the source of the committer: its changes, and the versions and trash to destroy for room.
-package final class SessionCommits: CommitSource, @unchecked Sendable {
-    private let session: TreeSession
-    private let trash: TrashExpiry
-    private let versions: VersionExpiry
-
-    package init(_ session: TreeSession, _ trash: TrashExpiry, _ versions: VersionExpiry) {
-        (self.session, self.trash, self.versions) = (session, trash, versions)
-    }
-
-    package var space: Space { session.space }
-
-    package var retryBounds: RetryBounds { session.options.commitRetries }
-
-    package var monotonicMilliseconds: Int64 { session.options.clocks.monotonic() }
-
-    package func saveFiles(unsavedBefore time: Int64) -> Bool { session.saveFiles(unsavedBefore: time) }
-
+/// What the committer asks of its session: its changes, and the versions and trash to destroy for room.
+extension TreeSession {
+    /// Ends the transaction and takes the store's state, in one critical section.
     package func freeze() throws(StoreError) -> FrozenCommit {
-        let (session, tree, space) = (session, session.tree, session.space)
+        let (tree, space) = (self.tree, self.space)
         do throws(CatalogueError) {
-            return try session.catalogue.commitTransaction(
+            return try catalogue.commitTransaction(
                 before: { _ throws(CatalogueError) in
                     space.renewHalved()
                     try tree.storeChanges()
                 },
                 freeze: {
-                    session.noteTransactionEnd(tree.tables.changeCount)
+                    noteTransactionEnd(tree.tables.changeCount)
                     tree.unwritten.freeze()
                     return space.freeze()
                 })
@@ -39,16 +24,18 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
         }
     }
 
+    /// Ends the transaction without a commit, so that its journal, which is in memory, does not grow on.
     package func endTransaction() {
-        let (session, tree) = (session, session.tree)
+        let tree = self.tree
         // An error recurs in the commit.
-        try? session.catalogue.commitTransaction(
+        try? catalogue.commitTransaction(
             before: { _ throws(CatalogueError) in try tree.storeChanges() },
-            freeze: { session.noteTransactionEnd(tree.tables.changeCount) })
+            freeze: { noteTransactionEnd(tree.tables.changeCount) })
     }
 
+    /// Writes at most `most` outdated identity records, before a durable commit. Returns true if some are left.
     package func writeRecords(most: Int) -> Bool {
-        let recorder = IdentityRecorder(session)
+        let recorder = IdentityRecorder(self)
         var (left, written) = (most, 0)
         while left > 0 {
             // They change pages of the commit that begins: only as many as there is room for.
@@ -69,7 +56,7 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
     private func recordsThatFit(_ most: Int, besides written: Int) -> Int? {
         [space.limits.recordsPerWrite, Self.recordsWhenShort].lazy.map { min(most, $0) }.first { count in
             let pages = Self.pagesPerRecord * (written + count)
-            return space.hasRoom(for: .edit, pages: pages + session.unstaged)
+            return space.hasRoom(for: .edit, pages: pages + unstaged)
         }
     }
 
@@ -77,25 +64,29 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
     /// Its rows in two tables and in an index.
     private static let pagesPerRecord = 3
 
+    /// Notes that the newest commit is durable.
     package func noteDurable() {
-        try? session.locked { tree throws(FileError) in tree.unwritten.noteDurable() }
+        try? locked { tree throws(FileError) in tree.unwritten.noteDurable() }
     }
 
+    /// Destroys versions, else trashed photos, for that many bytes of room. Returns false if there are none.
     package func makeRoom(bytes: UInt64) -> Bool {
         if destroyWithheld() { return true }
-        return versions.destroyOldest(bytes: bytes) || trash.destroyOldest(bytes: bytes)
+        return VersionExpiry(self).destroyOldest(bytes: bytes)
+            || TrashExpiry(self).destroyOldest(bytes: bytes)
     }
 
     /// Destroys photos that were only withheld; false if there are none.
     private func destroyWithheld() -> Bool {
-        guard (try? session.locked({ tree throws(FileError) in tree.hasWithheldPhotos })) == true else {
+        guard (try? locked({ tree throws(FileError) in tree.hasWithheldPhotos })) == true else {
             return false
         }
-        return (try? session.changing { tree throws(FileError) in tree.destroyWithheld() }) ?? false
+        return (try? changing { tree throws(FileError) in tree.destroyWithheld() }) ?? false
     }
 
+    /// Destroys expired trash and versions, until that time of the monotonic clock. Returns true if some are left.
     package func expire(until time: Int64) -> Bool {
-        let hasMore = trash.expire(until: time)
-        return versions.expire(until: time) || hasMore
+        let hasMore = TrashExpiry(self).expire(until: time)
+        return VersionExpiry(self).expire(until: time) || hasMore
     }
 }
