@@ -20,7 +20,7 @@ extension Importer {
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: file.name.bytes, details: file.details, sealed: sealed)
         let made = try session.changing { tree throws(FileError) in
-            try tree.enter(edit: arrival, candidate.row, of: ino, session.space)
+            try tree.imports.enter(edit: arrival, candidate.row, of: ino, session.space)
         }
         // Moves companions with their photo to the photo's new day.
         try session.applyCompanionMoves()
@@ -39,7 +39,7 @@ extension Importer {
     ) throws(FileError) -> UInt64? {
         var stored = storedVersion(file.name.bytes, modified: file.details.modified)
         let known = try session.locked { tree throws(FileError) -> [DentryRow] in
-            guard let directory = try tree.versionsDirectory(of: ino) else { return [] }
+            guard let directory = try tree.versions.versionsDirectory(of: ino) else { return [] }
             return try tree.rows(of: directory)
         }
         if let same = known.first(where: { $0.name == stored.name }) {
@@ -53,12 +53,13 @@ extension Importer {
             let photo = try tree.inode(ino)
             guard photo.isRegular, photo.row.nlink > 0 else { throw .noEntry }
             let now = Timestamp.now()
-            let made = try tree.adopt(
+            let made = try tree.imports.adopt(
                 arrival, in: try tree.directory(WellKnownInode.albums), session.space, now: now)
             do throws(FileError) {
-                try tree.adoptVersion(made, named: stored.name, of: ino, replaced: stored.replaced, now: now)
+                try tree.versions.adoptVersion(
+                    made, named: stored.name, of: ino, replaced: stored.replaced, now: now)
             } catch {
-                tree.orphanIfNameless(made, now: now)
+                tree.imports.orphanIfNameless(made, now: now)
                 throw error
             }
             return made.ino

@@ -167,7 +167,7 @@ public struct Importer {
                     equal: try equalFile(to: sidecar, album: place.album, day: day)))
         }
         return try session.changing { tree throws(FileError) in
-            let made = try tree.enter(
+            let made = try tree.imports.enter(
                 arrival, beside, candidate.row, album: place.album, day: day,
                 isNameGivenInMoments: place.album == nil && place.day == nil, session.space)
             return Added(photo: made.photo, sidecars: made.sidecars)
@@ -183,7 +183,7 @@ public struct Importer {
         sidecar: ImportFile<some ImportSource>, of ino: UInt64, named name: Name, in album: UInt64?
     ) throws(FileError) -> (ino: UInt64, isNew: Bool)? {
         let known = try session.locked { tree throws(FileError) in
-            try tree.places(of: ino, beside: sidecar.name.bytes, named: name.bytes)
+            try tree.imports.places(of: ino, beside: sidecar.name.bytes, named: name.bytes)
                 .filter { album == nil || $0.directory.ino == album }.compactMap(\.found)
         }
         for file in known where try library.holds(file, sidecar.source) { return (file, false) }
@@ -192,10 +192,10 @@ public struct Importer {
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: sidecar.name.bytes, details: sidecar.details, sealed: sealed)
         let made = try session.changing { tree throws(FileError) -> Inode? in
-            let places = try tree.places(of: ino, beside: arrival.name, named: name.bytes)
+            let places = try tree.imports.places(of: ino, beside: arrival.name, named: name.bytes)
             let chosen = places.first { album == nil ? $0.directory.isDay : $0.directory.ino == album }
             guard let chosen, chosen.found == nil, chosen.name.count <= nameBytesMax else { return nil }
-            let ino = try tree.enter(
+            let ino = try tree.imports.enter(
                 arrival, as: chosen.name, in: chosen.directory, session.space, now: .now())
             return try tree.inode(ino)
         }
@@ -235,7 +235,7 @@ public struct Importer {
             let parent = try tree.directory(directory)
             guard parent.area == .album || parent.area == .day else { throw .notPermitted }
             let name = try tree.freeName(parent, arrival.name)
-            return try tree.enter(arrival, as: name, in: parent, session.space, now: .now())
+            return try tree.imports.enter(arrival, as: name, in: parent, session.space, now: .now())
         }
     }
 
@@ -246,7 +246,7 @@ public struct Importer {
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
             guard photo.row.nlink > 0, directory.area == .album else { throw .noEntry }
-            if try tree.lies(photo, in: album) { return false }
+            if try tree.imports.lies(photo, in: album) { return false }
             let now = Timestamp.now()
             let free = try tree.freeName(directory, name.bytes)
             try tree.addEntry(directory, free, photo, isMember: photo.isPhoto, now: now)
@@ -257,7 +257,9 @@ public struct Importer {
 
     /// Whether a photo, or a copy of it, has a name in that directory.
     public func lies(_ ino: UInt64, in directory: UInt64) throws(FileError) -> Bool {
-        try session.locked { tree throws(FileError) in try tree.lies(try tree.inode(ino), in: directory) }
+        try session.locked { tree throws(FileError) in
+            try tree.imports.lies(try tree.inode(ino), in: directory)
+        }
     }
 
     /// At most this many numbered names are looked through for what an earlier run added.
@@ -299,7 +301,7 @@ public struct Importer {
 
     /// The inodes in a directory under a name and its numbered forms, up to the first free one.
     private func takenNames(
-        _ name: [UInt8], in directory: UInt64, _ tree: PhotoTree
+        _ name: [UInt8], in directory: UInt64, _ tree: Tree
     ) throws(FileError) -> [UInt64] {
         var taken: [UInt64] = []
         var candidate = name
@@ -318,10 +320,11 @@ public struct Importer {
         return try session.changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
-            guard try tree.canHaveCopies(photo), directory.area == .album, photo.state?.share() ?? true else {
+            guard try tree.copies.canHaveCopies(photo), directory.area == .album, photo.state?.share() ?? true
+            else {
                 throw .noEntry
             }
-            return try tree.enterCopy(of: photo, name.bytes, details, in: directory, session.space)
+            return try tree.imports.enterCopy(of: photo, name.bytes, details, in: directory, session.space)
         }
     }
 
@@ -346,7 +349,7 @@ public struct Importer {
     /// The place of a photo in moments: the name of its day, and its own.
     public func moment(of ino: UInt64) throws(FileError) -> (day: Name, name: Name)? {
         try session.locked { tree throws(FileError) in
-            guard let moment = try tree.moment(of: try tree.inode(ino)) else { return nil }
+            guard let moment = try tree.moments.moment(of: try tree.inode(ino)) else { return nil }
             return (Name(dayName(moment.directory.row.day)), Name(moment.row.name))
         }
     }
@@ -360,7 +363,7 @@ public struct Importer {
             defer { file.writer.unlock() }
             let classification = classifier.classify(file, equals: .none)
             try session.changing { tree throws(FileError) in
-                try tree.pinIfNeeded(file.inode, classification, in: day, now: .now())
+                try tree.imports.pinIfNeeded(file.inode, classification, in: day, now: .now())
             }
         }
     }

@@ -44,7 +44,7 @@ public final class VersionIndex {
                     return (false, false)
                 }
                 if photo.isTrashed { return (true, true) }
-                return (false, try tree.moment(of: photo) != nil)
+                return (false, try tree.moments.moment(of: photo) != nil)
             }
             guard place.isIn, try isEdit(version.photo, of: version.ino, facts) else { continue }
             let found = EditedPhoto(ino: version.photo, isTrashed: place.isTrashed)
@@ -58,7 +58,7 @@ public final class VersionIndex {
     /// image data, because somebody corrected the date. Each version between them may be one step.
     private func isEdit(_ photo: UInt64, of version: UInt64, _ facts: MediaFacts) throws(FileError) -> Bool {
         let later = try library.session.locked { tree throws(FileError) -> [UInt64] in
-            guard let directory = try tree.versionsDirectory(of: photo) else { return [] }
+            guard let directory = try tree.versions.versionsDirectory(of: photo) else { return [] }
             var versions: [(ino: UInt64, replaced: Timestamp)] = []
             for row in try tree.rows(of: directory) {
                 versions.append((row.ino, try tree.inode(row.ino).row.changed))

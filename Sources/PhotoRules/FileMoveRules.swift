@@ -11,7 +11,7 @@ package enum MovedFile: Sendable, CaseIterable {
     case trashedPhoto
 }
 
-/// One step of the effect of a rename on a file. `PhotoTree` carries the steps out, in the order of `FileMove`.
+/// One step of the effect of a rename on a file. `Tree` carries the steps out, in the order of `FileMove`.
 package enum FileMoveStep: Sendable, CaseIterable {
     // Before the name:
     /// A copy becomes the photo, and the photo its copy, because only photos have names in days.

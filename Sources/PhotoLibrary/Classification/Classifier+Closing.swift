@@ -30,7 +30,7 @@ extension Classifier {
                 return
             }
             let (place, isPhoto) = try session.locked { tree throws(FileError) in
-                (try tree.classifiableName(of: file.inode)?.row, file.inode.isPhoto)
+                (try tree.effects.classifiableName(of: file.inode)?.row, file.inode.isPhoto)
             }
             var classification =
                 place != nil || isPhoto ? classify(file, at: place.map { ($0.parent, $0.name) }) : .unknown
@@ -57,7 +57,9 @@ extension Classifier {
 
     /// Re-dates the photos next to a sidecar that is new or has changed.
     package func classifyBesideSidecar(_ inode: Inode) throws(FileError) {
-        let photos = try session.locked { tree throws(FileError) in try tree.photos(besideSidecar: inode) }
+        let photos = try session.locked { tree throws(FileError) in
+            try tree.sidecars.photos(besideSidecar: inode)
+        }
         for photo in photos where photo != inode.ino { try classifyAndApply(photo) }
     }
 
@@ -69,7 +71,7 @@ extension Classifier {
         let wasNoted = file.isNotedPending
         try session.save(file) { tree throws(FileError) in
             tree.callerThread = thread
-            try tree.apply(classification, to: file.inode, session.space, now: .now())
+            try tree.effects.apply(classification, to: file.inode, session.space, now: .now())
             if classification.isUndecided {
                 try sql(tree.tables.addPendingClassification(file.ino))
             } else if wasNoted {

@@ -24,7 +24,7 @@ extension Classifier {
         let isWanted = try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
-            return try tree.classifiableName(of: inode) != nil
+            return try tree.effects.classifiableName(of: inode) != nil
         }
         if isWanted { try classifyAndApply(ino) }
     }
@@ -74,7 +74,7 @@ extension Classifier {
             guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
             let inode = try tree.inode(ino)
             guard inode.isRegular, inode.row.size > 0 else { return (inode.isDirectory, false) }
-            return try (false, inode.isPhoto ? true : tree.classifiableName(of: inode) != nil)
+            return try (false, inode.isPhoto ? true : tree.effects.classifiableName(of: inode) != nil)
         }
         if isDirectory { return try classifyBelow(ino) }
         if isWanted { return try classifyIfMedia(ino) }
@@ -117,12 +117,12 @@ extension Classifier {
     private func restoreIfTrashed(_ ino: UInt64) throws(FileError) -> Bool {
         guard
             try session.locked({ tree throws(FileError) in
-                try tree.trashedPhoto(behind: tree.inode(ino)) != nil
+                try tree.trash.trashedPhoto(behind: tree.inode(ino)) != nil
             })
         else { return false }
         return try session.changing { tree throws(FileError) in
-            guard let photo = try tree.trashedPhoto(behind: tree.inode(ino)) else { return false }
-            try tree.restore(photo, now: .now())
+            guard let photo = try tree.trash.trashedPhoto(behind: tree.inode(ino)) else { return false }
+            try tree.trash.restore(photo, now: .now())
             return true
         }
     }

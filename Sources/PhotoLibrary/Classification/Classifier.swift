@@ -53,7 +53,7 @@ package final class Classifier: Sendable {
         do throws(FileError) {
             // An unreadable sidecar counts as none: the photo has dates of its own.
             if let ino = try session.locked({ tree throws(FileError) in
-                try tree.sidecar(of: file.inode, at: place)
+                try tree.sidecars.sidecar(of: file.inode, at: place)
             }) {
                 let (sidecar, isUnread) = try session.withState(of: ino) {
                     state throws(FileError) -> (Sidecar?, Bool) in

@@ -19,7 +19,7 @@ package final class DeferredWork: @unchecked Sendable {
     private var movesDue: Int64?
 
     /// How long companions wait for the program that moved their photo, and may be about to move them as well: see
-    /// `PhotoTree.applyCompanionMoves`. Nobody may look for them before a crash.
+    /// `Tree.applyCompanionMoves`. Nobody may look for them before a crash.
     private static let movesDelay = removalMillisecondsMax
 
     private let limits: Limits

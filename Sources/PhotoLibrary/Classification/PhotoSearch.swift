@@ -43,7 +43,9 @@ package struct PhotoSearch: Sendable {
             for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.fingerprintsMax))
             where ino != own && found.count < Self.candidatesMax {
                 let inode = try tree.inode(ino)
-                guard try tree.canHaveCopies(inode), inode.row.size == source.byteCount else { continue }
+                guard try tree.copies.canHaveCopies(inode), inode.row.size == source.byteCount else {
+                    continue
+                }
                 found.append(EqualPhoto(ino: ino, revision: inode.row.revision))
             }
             return found

@@ -78,10 +78,10 @@ extension TreeSession {
 
     /// Destroys photos that were only withheld; false if there are none.
     private func destroyWithheld() -> Bool {
-        guard (try? locked({ tree throws(FileError) in tree.hasWithheldPhotos })) == true else {
+        guard (try? locked({ tree throws(FileError) in tree.saves.hasWithheldPhotos })) == true else {
             return false
         }
-        return (try? changing { tree throws(FileError) in tree.destroyWithheld() }) ?? false
+        return (try? changing { tree throws(FileError) in tree.saves.destroyWithheld() }) ?? false
     }
 
     /// Destroys expired trash and versions, until that time of the monotonic clock. Returns true if some are left.

@@ -7,7 +7,7 @@ import VaultStore
 /// Open files: all handles of an inode share one `FileState`.
 extension TreeSession {
     /// The state of an inode's file, opened once more. Under the catalogue's lock.
-    package func openState(_ inode: Inode, _ tree: PhotoTree) throws(FileError) -> FileState {
+    package func openState(_ inode: Inode, _ tree: Tree) throws(FileError) -> FileState {
         if let state = inode.state {
             inode.openCount += 1
             return state

@@ -8,7 +8,7 @@ import VaultStore
 /// Saving open files to the tree.
 extension TreeSession {
     /// Seals the dirty chunks and writes the rows, in one transaction with `also`. The writer's lock is held.
-    package func save(_ file: FileState, also: (PhotoTree) throws(FileError) -> Void = { _ in })
+    package func save(_ file: FileState, also: (Tree) throws(FileError) -> Void = { _ in })
         throws(FileError)
     {
         guard !file.isDiscarded else { return }
@@ -55,10 +55,10 @@ extension TreeSession {
     }
 
     /// The catalogue's part of saving.
-    private func store(_ file: FileState, _ tree: PhotoTree) throws(FileError) {
+    private func store(_ file: FileState, _ tree: Tree) throws(FileError) {
         let inode = file.inode
         if file.content != inode.row.content {
-            try tree.replaceContent(of: inode, by: file.content, space, now: .now())
+            try tree.copies.replaceContent(of: inode, by: file.content, space, now: .now())
         }
         var hasSnapshots = false
         if !file.freed.isEmpty { hasSnapshots = try sql(tree.tables.hasSnapshots(of: file.content)) }
@@ -78,8 +78,8 @@ extension TreeSession {
             space.free(hasSnapshots ? try sql(tree.tables.unnamed(file.freed)) : file.freed)
             file.freed = []
         }
-        if file.hasNewBytes && inode.isPhoto, try tree.deleteThumbnails(inode, space) {
-            try tree.noteThumbnailPending(inode.ino)
+        if file.hasNewBytes && inode.isPhoto, try tree.photos.deleteThumbnails(inode, space) {
+            try tree.pendingPictures.noteThumbnailPending(inode.ino)
         }
         file.view.lock()
         defer { file.view.unlock() }

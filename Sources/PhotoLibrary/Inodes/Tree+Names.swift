@@ -13,7 +13,7 @@ extension Tree {
         counters.dentry += 1
         child.names?.append(row)
         mark(child)
-        didAdd(row.name, to: directory.ino)
+        saves.noteAdded(row.name, to: directory.ino)
         directory.nameHashes?.insert(row.name.hashValue)
         if let count = directory.nameHashes?.count, count > options.limits.nameHashes {
             directory.nameHashes = nil

@@ -26,20 +26,6 @@ extension Tree {
         hasMadeRootDirectories = true
     }
 
-    /// The parent of the directories of versions, made if it is missing.
-    package func versionsRoot() throws(FileError) -> Inode {
-        if let found = try existing(WellKnownInode.versions) { return found }
-        var row = InodeRow(
-            ino: WellKnownInode.versions, mode: directoryType | 0o700, uid: options.owner.uid,
-            gid: options.owner.gid, now: .now())
-        row.nlink = 2
-        row.parent = WellKnownInode.root
-        // So that nothing below it is classified.
-        row.flags.insert(.working)
-        try sql(tables.store(row))
-        return try inode(WellKnownInode.versions)
-    }
-
     /// Ends all uses of orphans, at the end of the session.
     package func releaseAll() {
         for ino in orphans {

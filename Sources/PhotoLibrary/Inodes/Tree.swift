@@ -1,15 +1,36 @@
-public import CatalogueRows
-public import FileRequests
+package import CatalogueRows
+package import FileRequests
 package import KernelNames
 package import LinuxIO
-public import VaultCatalogue
+package import PhotoRules
+package import VaultCatalogue
 import VaultFormat
 
-/// The inodes and names: above the tables, below the rules for photos. Only under the catalogue's lock; all changes
-/// belong to its transaction.
-open class Tree {
+/// The inodes and names of a space, and what there is about photos, a type for each concept. Only under the catalogue's
+/// lock; all changes belong to its transaction.
+package final class Tree {
     package let tables: Tables
     package let options: TreeOptions
+    let clocks: Clocks
+    package private(set) var photos: Photos! = nil
+    package private(set) var moments: Moments! = nil
+    package private(set) var groups: Groups! = nil
+    package private(set) var effects: Effects! = nil
+    package private(set) var copies: Copies! = nil
+    package private(set) var companions: Companions! = nil
+    package private(set) var sidecars: Sidecars! = nil
+    package private(set) var renames: Renames! = nil
+    package private(set) var saves: Saves! = nil
+    package private(set) var imports: Imports! = nil
+    package private(set) var trash: Trash! = nil
+    package private(set) var versions: Versions! = nil
+    package private(set) var views: Views! = nil
+    package private(set) var pendingPictures: PendingPictures! = nil
+    package private(set) var pictureNames: PictureNames! = nil
+    /// Whether a photo has new bytes, so that it needs a thumbnail.
+    package var hasNewPhoto = false
+    /// The thread whose request is served; -1 if none.
+    package var callerThread: Int32 = -1
     package var counters: Counters
     private var storedCounters: Counters
     private var inodes: [UInt64: Inode] = [:]
@@ -39,9 +60,12 @@ open class Tree {
     /// Whether this session made the space's root directories.
     package var hasMadeRootDirectories = false
 
-    package init(_ tables: Tables, _ options: TreeOptions) throws(FileError) {
-        self.tables = tables
-        self.options = options
+    package init(
+        _ tables: Tables, _ options: TreeOptions, trashDays: Int = 30,
+        versions policy: VersionPolicy = .standard,
+        _ clocks: Clocks = Clocks()
+    ) throws(FileError) {
+        (self.tables, self.options, self.clocks) = (tables, options, clocks)
         kernelNames = KernelNames(
             threadsMax: options.limits.retryingThreads, lookupsMin: options.limits.dayLookups,
             listingsMax: options.limits.keptListings, staleInodesMin: options.limits.staleInodes,
@@ -51,6 +75,12 @@ open class Tree {
         storedCounters = counters
         firstOfSession = counters.ino
         recorder = try sql(tables.recorder())
+        (photos, moments, groups) = (Photos(self), Moments(self), Groups(self))
+        (effects, copies, companions) = (Effects(self), Copies(self), Companions(self))
+        (sidecars, renames, saves) = (Sidecars(self), Renames(self), Saves(self))
+        (imports, trash) = (Imports(self), Trash(self, days: trashDays))
+        (versions, views) = (Versions(self, policy), Views(self))
+        (pendingPictures, pictureNames) = (PendingPictures(self), PictureNames(self))
     }
 
     // MARK: Inodes
@@ -203,7 +233,7 @@ open class Tree {
             try tables.store(counters)
             storedCounters = counters
         }
-        if !unrecorded.isEmpty { try willStoreMarks() }
+        if !unrecorded.isEmpty { try views.settleViewNames() }
         try storeMarks()
     }
 
@@ -301,22 +331,13 @@ open class Tree {
         inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now
         touch(inode)
-        if inode.row.nlink == 0, try !isKept(inode) { makeOrphan(inode) }
+        if inode.row.nlink == 0, try !trash.waitsForPhoto(inode) { makeOrphan(inode) }
     }
 
-    // MARK: Rules of the layers above
-
-    /// Whether an inode without a name waits for a name, instead of being destroyed when its last user is gone.
-    open func isKept(_ inode: Inode) throws(FileError) -> Bool { false }
-
-    /// Called after a name was added to a directory.
-    open func didAdd(_ name: [UInt8], to directory: UInt64) {}
-
-    /// Called before the marks of changed inodes, `unrecorded`, are stored: updates rows that follow from others.
-    open func willStoreMarks() throws(CatalogueError) {}
-
-    /// The bytes of an inode that count into the total of the tree, `Counters.photoBytes`.
-    open func countedBytes(of row: InodeRow) -> UInt64 { 0 }
+    /// The bytes of an inode that count into the total of photos, of which thumbnails may take a share.
+    private func countedBytes(of row: InodeRow) -> UInt64 {
+        row.flags.contains(.photo) ? row.countedBytes : 0
+    }
 
     /// Makes a nameless inode an orphan, which waits for its last user.
     package func makeOrphan(_ inode: Inode) {

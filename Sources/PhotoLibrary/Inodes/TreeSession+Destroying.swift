@@ -23,11 +23,11 @@ extension TreeSession {
         }
     }
 
-    private func destroySome(_ inode: Inode, rows: Int, _ tree: PhotoTree) throws(FileError) -> Bool {
+    private func destroySome(_ inode: Inode, rows: Int, _ tree: Tree) throws(FileError) -> Bool {
         let content = inode.row.content
         let overwrites = inode.isPhoto || inode.isCopy || inode.isVersion
         if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
-            try !tree.leaveContent(of: inode)
+            try !tree.copies.leaveContent(of: inode)
         {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: rows))
             if let first = runs.first, let last = runs.last {
@@ -39,9 +39,9 @@ extension TreeSession {
         }
         try tree.retire(inode, space, overwriting: overwrites)
         // A copy that takes the photo's place takes its versions first.
-        if inode.isPhoto { try tree.deletePhoto(inode, space) }
-        if inode.isRegular { try tree.removeVersions(of: inode.ino, now: .now()) }
-        if inode.isCopy { try tree.forgetCopy(inode) }
+        if inode.isPhoto { try tree.photos.deletePhoto(inode, space) }
+        if inode.isRegular { try tree.versions.removeVersions(of: inode.ino, now: .now()) }
+        if inode.isCopy { try tree.copies.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {
             try sql(tree.tables.deleteExtendedAttributes(inode.ino))
         }
@@ -77,7 +77,7 @@ extension TreeSession {
     /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
     package func forget(_ ino: UInt64) {
         let orphan = try? locked { tree throws(FileError) -> Inode? in
-            guard tree.orphans.contains(ino), !tree.noteForgotten(ino) else { return nil }
+            guard tree.orphans.contains(ino), !tree.saves.noteForgotten(ino) else { return nil }
             let inode = try tree.inode(ino)
             inode.isForgotten = true
             return inode.openCount == 0 ? inode : nil

@@ -55,7 +55,7 @@ package struct IdentityRecorder {
     }
 
     private func takeRecords(
-        _ tree: PhotoTree, after last: UInt64, limit: Int
+        _ tree: Tree, after last: UInt64, limit: Int
     ) throws(FileError) -> (records: [(content: UInt64, bytes: [UInt8])], end: UInt64?) {
         let history = RecordedHistory(before: tree.recorder, durable: space.newestDurable)
         let marked = try sql(tree.tables.unrecorded(after: last, limit: limit))

@@ -11,7 +11,7 @@ extension Library {
     public func setAttributes(
         _ ino: UInt64, _ changes: AttributeChanges, handle: FileHandle? = nil, _ caller: Caller
     ) throws(FileError) -> (Attributes, timeout: Double) {
-        if VirtualInode.isVirtual(ino) { throw .readOnly }
+        guard Node(ino).isReal else { throw .readOnly }
         if let size = changes.size {
             if let file = handle?.state {
                 try truncate(file, to: size, caller)
@@ -38,8 +38,8 @@ extension Library {
                 }
             if inode.isVersion { throw .readOnly }
             try tree.set(changes, on: inode, now: .now())
-            if changes.modified != nil { isUndated = try tree.followTime(inode) }
-            return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
+            if changes.modified != nil { isUndated = try tree.effects.followTime(inode) }
+            return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
         // A photo without a date other than its mtime is dated by the new one.
         if isUndated { try classifier.classifyAndApply(ino, by: caller.pid) }
@@ -59,7 +59,7 @@ extension Library {
         try session.save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.callerThread = caller.pid
-            try tree.apply(classification, to: file.inode, session.space, now: .now())
+            try tree.effects.apply(classification, to: file.inode, session.space, now: .now())
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
@@ -78,7 +78,7 @@ extension Library {
             // The kernel requests these all the time: answered without a lock.
             throw hasPrefix(name, securityPrefix) ? .noData : .notSupported
         }
-        if VirtualInode.isVirtual(ino) { throw .noData }
+        guard Node(ino).isReal else { throw .noData }
         if hasPrefix(name, ownPrefix) {
             let name = Array(name.dropFirst(ownPrefix.count))
             if ino == WellKnownInode.root, let value = try controlAttribute(name, caller) { return value }
@@ -113,7 +113,7 @@ extension Library {
             try sql(tree.tables.storeExtendedAttribute(ino, name, value))
             inode.row.flags.insert(.hasAttributes)
             tree.noteChanged(inode)
-            return name == ratingAttribute ? try tree.followRatingAttribute(of: inode) : false
+            return name == ratingAttribute ? try tree.views.followRatingAttribute(of: inode) : false
         }
         if isUnrated { readRating(of: ino, caller) }
     }
@@ -126,7 +126,7 @@ extension Library {
 
     /// listxattr(2), in the names' order. The virtual attributes are not listed.
     public func listExtendedAttributes(_ ino: UInt64) throws(FileError) -> [[UInt8]] {
-        if VirtualInode.isVirtual(ino) { return [] }
+        guard Node(ino).isReal else { return [] }
         return try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.row.flags.contains(.hasAttributes) else { return [] }
@@ -145,7 +145,7 @@ extension Library {
             if inode.isVersion { throw .readOnly }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)
-            return name == ratingAttribute ? try tree.followRatingAttribute(of: inode) : false
+            return name == ratingAttribute ? try tree.views.followRatingAttribute(of: inode) : false
         }
         if isUnrated { readRating(of: ino, caller) }
     }
@@ -154,7 +154,7 @@ extension Library {
         guard hasPrefix(name, userPrefix) else { throw .notSupported }
         guard name.count > userPrefix.count else { throw .invalid }
         guard name.count <= nameBytesMax else { throw .range }
-        if VirtualInode.isVirtual(ino) { throw .readOnly }
+        guard Node(ino).isReal else { throw .readOnly }
         // Own attributes are views of the photo and cannot be written.
         if hasPrefix(name, ownPrefix) { throw .notPermitted }
     }

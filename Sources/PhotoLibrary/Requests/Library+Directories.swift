@@ -43,19 +43,22 @@ public final class DirectoryHandle: @unchecked Sendable {
 
 extension Library {
     public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
-        if let node = VersionNode(ino) {
+        switch Node(ino) {
+        case .version(let node):
             _ = try session.attributes(of: node)
             return DirectoryHandle(ino, end: .max)
-        }
-        if let node = ViewNode(ino) {
+        case .view(let node):
             _ = try session.attributes(of: node)
             return DirectoryHandle(ino, end: try session.nextInode())
-        }
-        if VirtualInode.isVirtual(ino) {
+        case .thumbnail(let number):
             guard let virtual else { throw .stale }
-            try virtual.openDirectory(ino)
+            try virtual.openDirectory(number)
             return DirectoryHandle(ino, end: .max)
+        case .real(let ino): return try openReal(ino)
         }
+    }
+
+    private func openReal(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
         // If the kernel keeps the listing, no request for it follows.
         try session.applyCompanionMoves()
         return try session.locked { tree throws(FileError) in
@@ -88,12 +91,19 @@ extension Library {
     public func readDirectory(
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
-        if let node = VersionNode(handle.ino) { return try session.list(node, after: cookie, visit) }
-        if let node = ViewNode(handle.ino) { return try list(node, handle, after: cookie, visit) }
-        if VirtualInode.isVirtual(handle.ino) {
+        switch Node(handle.ino) {
+        case .version(let node): try session.list(node, after: cookie, visit)
+        case .view(let node): try list(node, handle, after: cookie, visit)
+        case .thumbnail(let number):
             guard let virtual else { throw .stale }
-            return try virtual.list(handle.ino, after: cookie, plus: plus, visit)
+            try virtual.list(number, after: cookie, plus: plus, visit)
+        case .real: try listReal(handle, after: cookie, plus: plus, visit)
         }
+    }
+
+    private func listReal(
+        _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
         if cookie == 0 { try session.applyCompanionMoves() }
         try session.locked { tree throws(FileError) in
             let directory = try tree.directory(handle.ino)
@@ -103,7 +113,7 @@ extension Library {
             guard DirectoryEntry.visitDots(directory.ino, directory.row.parent, after: cookie, visit)
             else { return }
             if cookie < DirectoryEntry.firstCookie, options.thumbnails == .listed,
-                let thumbs = try tree.thumbsEntry(directory, plus: plus), !visit(thumbs)
+                let thumbs = try tree.pictureNames.thumbsEntry(directory, plus: plus), !visit(thumbs)
             {
                 return
             }

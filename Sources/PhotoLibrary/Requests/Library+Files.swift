@@ -40,16 +40,16 @@ public final class FileHandle: @unchecked Sendable {
 
 extension Library {
     /// Creates a regular file and opens it. It takes the place of a photo that the program has just removed in order to
-    /// save it: see `PhotoTree.recreate`.
+    /// save it: see `Tree.recreate`.
     public func create(
         _ parent: UInt64, _ name: Name, mode: UInt32, flags: Int32, _ caller: Caller
     ) throws(FileError) -> (Entry, FileHandle) {
         try checkNew(name)
-        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        guard Node(parent).isReal else { throw .readOnly }
         let mode = mode & permissionMask | regularType
         try session.requireRowRoom()
         return try session.changing { tree throws(FileError) in
-            let saved = try tree.recreate(parent, name.bytes, mode: mode, caller, session.space)
+            let saved = try tree.saves.recreate(parent, name.bytes, mode: mode, caller, session.space)
             let (directory, inode) =
                 if let saved { saved } else {
                     try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
@@ -71,12 +71,17 @@ extension Library {
     public func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> FileHandle {
-        if VersionNode(ino) != nil || ViewNode(ino) != nil { throw .isDirectory }
-        if VirtualInode.isVirtual(ino) {
+        switch Node(ino) {
+        case .version, .view: throw .isDirectory
+        case .thumbnail(let number):
             guard let virtual else { throw .stale }
-            let bytes = try virtual.open(ino, flags: flags, caller, unless: cancellation)
-            return FileHandle(fixed: bytes, ino: ino)
+            let bytes = try virtual.open(number, flags: flags, caller, unless: cancellation)
+            return FileHandle(fixed: bytes, ino: number)
+        case .real(let ino): return try openReal(ino, flags: flags, caller)
         }
+    }
+
+    private func openReal(_ ino: UInt64, flags: Int32, _ caller: Caller) throws(FileError) -> FileHandle {
         let isWriting = flags & O_ACCMODE != O_RDONLY
         if isReadOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
         let handle = try session.locked { tree throws(FileError) in
@@ -93,8 +98,7 @@ extension Library {
     }
 
     /// A handle on an inode. All handles of an inode share its state. Under the catalogue's lock.
-    private func openedHandle(_ inode: Inode, _ tree: PhotoTree, flags: Int32) throws(FileError) -> FileHandle
-    {
+    private func openedHandle(_ inode: Inode, _ tree: Tree, flags: Int32) throws(FileError) -> FileHandle {
         let state = try session.openState(inode, tree)
         let isWritable = flags & O_ACCMODE != O_RDONLY
         if isWritable { state.view.withLock { state.writerCount += 1 } }

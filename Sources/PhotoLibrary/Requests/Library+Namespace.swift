@@ -10,7 +10,10 @@ import VaultStore
 extension Library {
     /// Whether a request for this inode, or a lookup in it, may have to create the content first, which takes long.
     public static func mayTakeLong(_ ino: UInt64) -> Bool {
-        VirtualInode.isVirtual(ino) && ViewNode(ino) == nil
+        switch Node(ino) {
+        case .real, .view: false
+        case .version, .thumbnail: true
+        }
     }
 
     /// Finds a name in a directory. Throws `.interrupted` once `cancellation` is cancelled.
@@ -18,16 +21,40 @@ extension Library {
         _ parent: UInt64, _ name: Name, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> Entry {
         try check(name)
-        if let found = try session.lookupVersions(parent, name.bytes, caller) { return found }
-        if let virtual, let found = try virtual.lookup(parent, name, caller, unless: cancellation) {
+        switch Node(parent) {
+        case .version(let node): return try session.lookup(name.bytes, in: node)
+        case .view(let node):
+            guard options.views else { throw .stale }
+            if let thumbs = try virtual?.lookup(name, in: node, caller, unless: cancellation) {
+                return thumbs
+            }
+            return try session.lookup(name.bytes, in: node, caller)
+        case .thumbnail(let number):
+            guard let virtual else { throw .stale }
+            return try virtual.lookup(name, in: number, caller, unless: cancellation)
+        case .real(let directory):
+            if let found = try lookupVirtual(name, in: directory, caller, unless: cancellation) {
+                return found
+            }
+            if let entry = try find(directory, name, caller) { return entry }
+            try session.applyCompanionMoves()
+            guard let entry = try find(directory, name, caller) else { throw .noEntry }
+            return entry
+        }
+    }
+
+    /// The virtual directory of that name in a real one; nil for any other name.
+    private func lookupVirtual(
+        _ name: Name, in directory: UInt64, _ caller: Caller, unless cancellation: Cancellation?
+    ) throws(FileError) -> Entry? {
+        if name.bytes == versionsName, let found = try session.lookupVersions(beside: directory) {
             return found
         }
-        if options.views, let found = try session.lookupView(parent, name.bytes, caller) { return found }
-        if VirtualInode.isVirtual(parent) { throw .stale }
-        if let entry = try find(parent, name, caller) { return entry }
-        try session.applyCompanionMoves()
-        guard let entry = try find(parent, name, caller) else { throw .noEntry }
-        return entry
+        if let found = try virtual?.lookup(name, beside: directory, caller, unless: cancellation) {
+            return found
+        }
+        guard options.views, directory == WellKnownInode.root, name.bytes == viewsName else { return nil }
+        return try session.viewsEntry()
     }
 
     /// As `lookup`, but only in the tree; nil if the answer depends on pending companion moves.
@@ -35,7 +62,9 @@ extension Library {
         try session.locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
             let found = try tree.find(directory, name.bytes)
-            if tree.hasPendingCompanionMove(name.bytes, in: directory, found?.inode, thread: caller.pid) {
+            if tree.companions.hasPendingCompanionMove(
+                name.bytes, in: directory, found?.inode, thread: caller.pid)
+            {
                 return nil
             }
             guard let found else { throw .noEntry }
@@ -55,18 +84,20 @@ extension Library {
         _ ino: UInt64, handle: FileHandle? = nil, _ caller: Caller? = nil,
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
-        if let node = VersionNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
-        if let node = ViewNode(ino) { return (try session.attributes(of: node), KernelTimeout.brief) }
-        if VirtualInode.isVirtual(ino) {
+        switch Node(ino) {
+        case .version(let node): return (try session.attributes(of: node), KernelTimeout.none)
+        case .view(let node): return (try session.attributes(of: node), KernelTimeout.brief)
+        case .thumbnail(let number):
             guard let virtual else { throw .stale }
-            return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.brief)
-        }
-        return try session.locked { tree throws(FileError) in
-            let inode = try session.shown(ino, handle?.state, tree)
-            if inode.isVersion { return (try tree.versionAttributes(inode), KernelTimeout.none) }
-            var shown = tree.attributes(inode)
-            if options.views, inode.ino == WellKnownInode.root { shown.nlink += 1 }
-            return (shown, PhotoTree.attributeTimeout(of: inode.row))
+            return (try virtual.attributes(number, caller, unless: cancellation), KernelTimeout.brief)
+        case .real(let ino):
+            return try session.locked { tree throws(FileError) in
+                let inode = try session.shown(ino, handle?.state, tree)
+                if inode.isVersion { return (try tree.versions.versionAttributes(inode), KernelTimeout.none) }
+                var shown = tree.attributes(inode)
+                if options.views, inode.ino == WellKnownInode.root { shown.nlink += 1 }
+                return (shown, Tree.attributeTimeout(of: inode.row))
+            }
         }
     }
 
@@ -94,7 +125,7 @@ extension Library {
         let mode = mode & permissionMask | directoryType
         let revived = try session.changing { tree throws(FileError) -> Entry? in
             guard parent == WellKnownInode.moments else { return nil }
-            return try tree.reviveDay(name.bytes)
+            return try tree.moments.reviveDay(name.bytes)
         }
         if let revived { return revived }
         return try make(parent, name, mode: mode, caller) { tree, inode throws(FileError) in
@@ -119,10 +150,10 @@ extension Library {
 
     private func make(
         _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller,
-        _ complete: (PhotoTree, Inode) throws(FileError) -> Void
+        _ complete: (Tree, Inode) throws(FileError) -> Void
     ) throws(FileError) -> Entry {
         try checkNew(name)
-        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        guard Node(parent).isReal else { throw .readOnly }
         try session.requireRowRoom()
         return try session.changing { tree throws(FileError) in
             let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller, complete)
@@ -135,7 +166,7 @@ extension Library {
         _ ino: UInt64, _ newParent: UInt64, _ newName: Name, _ caller: Caller
     ) throws(FileError) -> Entry {
         try checkNew(newName)
-        if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
+        guard Node(ino).isReal, Node(newParent).isReal else { throw .notPermitted }
         try session.requireRowRoom()
         let (entry, needsClassification) = try session.changing { tree throws(FileError) in
             // Also if the inode is open: few programs link by a descriptor, and these get ESTALE only until the kernel
@@ -157,11 +188,11 @@ extension Library {
                 directory, newName.bytes, inode, isMember: isMember, isLink: inode.isPhoto && !isMember,
                 now: now)
             tree.addLink(to: inode, now: now)
-            if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
-                try tree.restore(photo, now: now)
+            if let photo = try tree.trash.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
+                try tree.trash.restore(photo, now: now)
             }
             inode.state?.setTimes(modified: nil, changed: now)
-            let isClassifiable = try tree.isClassifiable(newName.bytes, in: directory)
+            let isClassifiable = try tree.effects.isClassifiable(newName.bytes, in: directory)
             let needsClassification =
                 isClassifiable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
                 && inode.state == nil
@@ -179,7 +210,7 @@ extension Library {
     /// what goes with it is noted.
     public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
-        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        guard Node(parent).isReal else { throw .readOnly }
         var isDone = false
         while !isDone {
             let info = try session.trashInfo(forRemoving: name, from: parent)
@@ -197,17 +228,17 @@ extension Library {
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
             tree.callerThread = caller.pid
-            let isForTrash = try tree.goesIntoTrash(found.inode, named: name.bytes, in: directory)
+            let isForTrash = try tree.trash.goesIntoTrash(found.inode, named: name.bytes, in: directory)
             if isForTrash && info == nil { return false }
             let now = Timestamp.now()
             let isPhoto = found.inode.isPhoto
             let removed = try isPhoto ? tree.names(of: found.inode).first { $0.id == found.id } : nil
-            let lost = try tree.namesLost(withRemoving: found.inode, from: directory)
+            let lost = try tree.saves.namesLost(withRemoving: found.inode, from: directory)
             if directory.isDay && isPhoto {
-                try tree.removePhoto(
+                try tree.trash.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
             } else if isForTrash {
-                try tree.removePlainFile(
+                try tree.trash.removePlainFile(
                     found.inode, found.id, named: name.bytes, in: directory, info, caller, session.space,
                     now: now)
             } else {
@@ -215,7 +246,7 @@ extension Library {
                 try tree.removeLink(to: found.inode, now: now)
             }
             if let removed {
-                tree.noteRemoved(removed, of: found.inode, lost: lost, from: directory, caller)
+                tree.saves.noteRemoved(removed, of: found.inode, lost: lost, from: directory, caller)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
             return true
@@ -225,7 +256,7 @@ extension Library {
     /// rmdir(2).
     public func removeDirectory(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
-        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        guard Node(parent).isReal else { throw .readOnly }
         // Sidecars of removed photos may still be in their day.
         if parent == WellKnownInode.moments { try session.applyCompanionMoves() }
         try session.changing(for: .removal) { tree throws(FileError) in
@@ -242,8 +273,8 @@ extension Library {
         }
     }
 
-    private func isKeptTrash(_ name: Name, _ tree: PhotoTree) -> Bool {
-        options.keepsTrash && name.bytes == tree.trashName(of: options.shownOwner)
+    private func isKeptTrash(_ name: Name, _ tree: Tree) -> Bool {
+        options.keepsTrash && name.bytes == tree.trash.trashName(of: options.shownOwner)
     }
 
     /// Throws if no new file can have the name: the kernel hands on no other, but import does not come by the kernel.

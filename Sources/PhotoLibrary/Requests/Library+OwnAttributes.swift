@@ -32,8 +32,8 @@ extension Library {
     func ownAttribute(_ ino: UInt64, _ name: [UInt8]) throws(FileError) -> [UInt8] {
         let row = try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            guard let photo = try tree.photo(representedBy: inode) else { throw .noData }
-            return try tree.photo(photo)
+            guard let photo = try tree.copies.photo(representedBy: inode) else { throw .noData }
+            return try tree.photos.photo(photo)
         }
         let value: [UInt8]? =
             switch OwnAttribute(rawValue: String(decoding: name, as: UTF8.self)) {

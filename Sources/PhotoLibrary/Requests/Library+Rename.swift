@@ -17,7 +17,7 @@ extension Library {
         try check(name)
         try checkNew(newName)
         guard flags != [.noReplace, .exchange] else { throw .invalid }
-        if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
+        guard Node(parent).isReal, Node(newParent).isReal else { throw .readOnly }
         try session.requireRowRoom(replacing: true)
         for attempt in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
@@ -32,7 +32,7 @@ extension Library {
     /// Throws `.stale` if the kernel is about to move a cached dentry that may be outdated: it would move the
     /// wrong inode.
     private func refuseOutdated(
-        _ request: RenameRequest, _ flags: RenameFlags, _ tree: PhotoTree
+        _ request: RenameRequest, _ flags: RenameFlags, _ tree: Tree
     ) throws(FileError) {
         var moved = [request.source]
         if flags.contains(.exchange), let target = request.target { moved.append(target.inode) }
@@ -56,13 +56,14 @@ extension Library {
     ) throws(FileError) -> Bool {
         let (wanted, unsaved, rows) = try session.locked {
             tree throws(FileError) -> (UInt64?, UInt64?, Int) in
-            let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags, caller)
+            let found = try tree.renames.prepareRename(
+                parent, name.bytes, newParent, newName.bytes, flags, caller)
             guard let found else { return (nil, nil, 0) }
             if isFirst { try refuseOutdated(found, flags, tree) }
             let source = found.source
             let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
-            let rows = tree.rowsChanging(with: source, in: found.from)
-            guard !flags.contains(.exchange), try tree.needsClassification(found) else {
+            let rows = tree.trash.rowsChanging(with: source, in: found.from)
+            guard !flags.contains(.exchange), try tree.renames.needsClassification(found) else {
                 return (nil, unsaved, rows)
             }
             return (source.ino, nil, rows)
@@ -75,18 +76,18 @@ extension Library {
         let done = try session.changing { tree throws(FileError) -> Outcome? in
             tree.callerThread = caller.pid
             guard
-                var request = try tree.prepareRename(
+                var request = try tree.renames.prepareRename(
                     parent, name.bytes, newParent, newName.bytes, flags, caller)
             else { return .done }
             if flags.contains(.exchange) { return try exchange(request, tree) }
-            if try tree.needsClassification(request) {
+            if try tree.renames.needsClassification(request) {
                 guard let probed, probed.ino == request.source.ino,
                     probed.revision == request.source.row.revision
                 else { return nil }
                 request.classification = probed.classification
             }
             if info == nil, let target = request.target?.inode,
-                try tree.isForTrash(target, in: request.to)
+                try tree.trash.isForTrash(target, in: request.to)
             {
                 return nil
             }
@@ -96,17 +97,17 @@ extension Library {
             let isLocked = openState?.lockIfQuiescent() ?? false
             defer { if isLocked { openState?.writer.unlock() } }
             if openState != nil && !isLocked { request.classification.forgetEquals() }
-            try tree.undoRemoval(before: &request)
+            try tree.saves.undoRemoval(before: &request)
             let wasWorking =
                 request.source.isDirectory ? try tree.isInWorkingDirectory(request.source) : false
-            try tree.rename(request, session.space)
+            try tree.renames.rename(request, session.space)
             if request.classification.isUndecided {
                 try sql(tree.tables.addPendingClassification(request.source.ino))
             }
-            tree.noteArrival(request)
+            tree.renames.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else {
-                if probed == nil, let sidecar = try tree.sidecar(awaiting: request) {
+                if probed == nil, let sidecar = try tree.sidecars.sidecar(awaiting: request) {
                     return .classifyBesideSidecar(sidecar)
                 }
                 return .done
@@ -136,14 +137,14 @@ extension Library {
         return true
     }
 
-    private func exchange(_ request: RenameRequest, _ tree: PhotoTree) throws(FileError) -> Outcome {
+    private func exchange(_ request: RenameRequest, _ tree: Tree) throws(FileError) -> Outcome {
         var both = [request.source]
         if let target = request.target { both.append(target.inode) }
         var working: [Inode] = []
         for inode in both where inode.isDirectory {
             if try tree.isInWorkingDirectory(inode) { working.append(inode) }
         }
-        try tree.exchange(request)
+        try tree.renames.exchange(request)
         var directories: [UInt64] = []
         for directory in working {
             guard try !tree.isInWorkingDirectory(directory) else { continue }

@@ -7,12 +7,16 @@ extension Library {
     /// versions of files that are no photos of their own, any more or because they are copies: those of photos are in
     /// their days.
     public func entriesWithVersions(of ino: UInt64) throws(FileError) -> [DirectoryEntry] {
-        if case .beside(let directory)? = VersionNode(ino) { return try versionEntries(beside: directory) }
+        switch Node(ino) {
+        case .version(.beside(let directory)): return try versionEntries(beside: directory)
+        case .version(.of), .view, .thumbnail: return try entries(of: ino)
+        case .real: break
+        }
         let entries = try entries(of: ino)
-        let caller = Caller(uid: options.owner.uid, gid: options.owner.gid)
-        guard VersionNode(ino) == nil, let found = try session.lookupVersions(ino, versionsName, caller),
-            try !versionEntries(beside: ino).isEmpty
-        else { return entries }
+        guard let found = try session.lookupVersions(beside: ino), try !versionEntries(beside: ino).isEmpty
+        else {
+            return entries
+        }
         let shown = found.attributes
         return entries + [
             DirectoryEntry(
@@ -26,7 +30,7 @@ extension Library {
             if try tree.inode(ino).isDay { return entries }
             var others: [DirectoryEntry] = []
             for entry in entries {
-                guard case .of(let file)? = VersionNode(entry.ino), try !tree.inode(file).isPhoto else {
+                guard case .version(.of(let file)) = Node(entry.ino), try !tree.inode(file).isPhoto else {
                     continue
                 }
                 others.append(entry)
@@ -36,5 +40,7 @@ extension Library {
     }
 
     /// Whether an inode is a virtual directory of versions.
-    public static func isOfVersions(_ ino: UInt64) -> Bool { VersionNode(ino) != nil }
+    public static func isOfVersions(_ ino: UInt64) -> Bool {
+        if case .version = Node(ino) { true } else { false }
+    }
 }

@@ -62,9 +62,9 @@ public final class Library: @unchecked Sendable {
     /// Makes the trash of the mounting user, if there is room for it.
     private func makeTrash() {
         let owner = options.shownOwner
-        let isThere = try? session.locked { tree throws(FileError) in try tree.hasTrash(of: owner) }
+        let isThere = try? session.locked { tree throws(FileError) in try tree.trash.hasTrash(of: owner) }
         guard !isReadOnly, isThere == false, session.space.hasRowRoom else { return }
-        try? session.changing { tree throws(FileError) in try tree.makeTrash(of: owner) }
+        try? session.changing { tree throws(FileError) in try tree.trash.makeTrash(of: owner) }
     }
 
     deinit {
@@ -223,10 +223,10 @@ public final class Library: @unchecked Sendable {
 
     /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
     public func forget(_ ino: UInt64, count: UInt64 = 1) {
-        if VirtualInode.isVirtual(ino) {
-            virtual?.service.nodes.forget(ino, count: count)
-        } else {
-            session.forget(ino)
+        switch Node(ino) {
+        case .real(let ino): session.forget(ino)
+        case .thumbnail(let number): virtual?.service.nodes.forget(number, count: count)
+        case .version, .view: break
         }
     }
 
@@ -244,7 +244,7 @@ public final class Library: @unchecked Sendable {
         let trashed = trashedBytes.value { [self] in
             let found = try? session.locked { tree throws(FileError) in
                 try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
-                    + tree.withheldBytes()
+                    + tree.saves.withheldBytes()
             }
             return found ?? 0
         }

@@ -22,7 +22,7 @@ package final class TreeSession: @unchecked Sendable {
     package let clock: SessionClock
     let cameras = CameraNumbers()
     /// Only under the catalogue's lock.
-    let tree: PhotoTree
+    let tree: Tree
     private let observerLock = Lock()
     private weak var watcher: (any TreeObserver)?
     /// Changes that the observer is still to be notified of.
@@ -49,7 +49,7 @@ package final class TreeSession: @unchecked Sendable {
         deferred = DeferredWork(space.limits)
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
-            let tree = try PhotoTree(
+            let tree = try Tree(
                 tables, options.tree, trashDays: options.trashDays, versions: options.versions, options.clocks
             )
             if try sql(tables.inode(WellKnownInode.root)) == nil {
@@ -97,7 +97,7 @@ package final class TreeSession: @unchecked Sendable {
 
     /// Runs `body`, which must not change anything, with the catalogue's lock held.
     @inline(__always)
-    package func locked<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+    package func locked<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { _ throws(FileError) in
             tree.trim(isKernelNotified: isKernelNotified)
             return try body(tree)
@@ -111,7 +111,7 @@ package final class TreeSession: @unchecked Sendable {
     /// - Parameter pages: the most catalogue pages that the change changes.
     package func changing<R>(
         for purpose: ChangePurpose = .change, pages: Int = TreeSession.pagesPerChange,
-        _ body: (PhotoTree) throws(FileError) -> R
+        _ body: (Tree) throws(FileError) -> R
     ) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
         guard awaitRoom(for: purpose, pages) else { throw .noRoom }
@@ -119,7 +119,7 @@ package final class TreeSession: @unchecked Sendable {
     }
 
     /// As `changing`, for changes that the next commit makes anyway.
-    func changingNow<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+    func changingNow<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         var notices: [KernelNames.Notice] = []
         var hasNewPhoto = false
         var inodesToDestroy: [UInt64] = []
@@ -142,8 +142,8 @@ package final class TreeSession: @unchecked Sendable {
                 noteUnstagedPages(tables)
                 notices = tree.kernelNames.takeNotices()
                 swap(&hasNewPhoto, &tree.hasNewPhoto)
-                if tree.hasWithheldPhotos { tree.destroyOverdueWithheld() }
-                isWaiting = !tree.companionMoves.isEmpty || tree.hasWithheldPhotos
+                if tree.saves.hasWithheldPhotos { tree.saves.destroyOverdueWithheld() }
+                isWaiting = !tree.companions.moves.isEmpty || tree.saves.hasWithheldPhotos
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
                 swap(&inodesToDestroy, &tree.inodesToDestroy)
             }
@@ -168,7 +168,7 @@ package final class TreeSession: @unchecked Sendable {
     }
 
     /// Runs `body`, whose changes are part of the commit that is about to be made, with the catalogue's lock held.
-    package func committing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+    package func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
             tree.trim(isKernelNotified: isKernelNotified)
@@ -197,11 +197,11 @@ package final class TreeSession: @unchecked Sendable {
     /// Applies pending companion moves, and destroys removed photos that no program has saved anew. Call before a
     /// directory is listed.
     package func applyCompanionMoves() throws(FileError) {
-        let isWithholding = try locked { tree throws(FileError) in tree.hasWithheldPhotos }
+        let isWithholding = try locked { tree throws(FileError) in tree.saves.hasWithheldPhotos }
         if isWithholding, !isReadOnly { try changing { _ throws(FileError) in } }
         // A companion may have some itself, as the video of a Live Photo its sidecars.
         for _ in 0..<Self.companionRounds {
-            let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
+            let isWaiting = try locked { tree throws(FileError) in !tree.companions.moves.isEmpty }
             guard isWaiting, !isReadOnly else { return }
             try applyNotedCompanionMoves()
         }
@@ -212,7 +212,7 @@ package final class TreeSession: @unchecked Sendable {
     private func applyNotedCompanionMoves() throws(FileError) {
         // Files that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.
         let removed = try locked { tree throws(FileError) in
-            tree.companionMoves.filter { $0.value.caller != nil }
+            tree.companions.moves.filter { $0.value.caller != nil }
         }
         var infos: [UInt64: TrashInfo] = [:]
         defer { for info in infos.values { destroyUnused(info) } }
@@ -221,7 +221,7 @@ package final class TreeSession: @unchecked Sendable {
                 forRemoving: Name(move.name), from: move.directory, as: .companion)
         }
         let namelessInodes = try changing { tree throws(FileError) in
-            try tree.applyCompanionMoves(infos, space, now: .now())
+            try tree.companions.applyCompanionMoves(infos, space, now: .now())
         }
         // The kernel may not know them, and then sends no FORGET.
         for ino in namelessInodes { forget(ino) }

@@ -5,7 +5,7 @@ extension PhotoThumbnails {
     /// Whether the background thumbnailer has work.
     package func hasBackgroundThumbnails() throws(FileError) -> Bool {
         if try isOverBudget() { return true }
-        return try session.locked { tree throws(FileError) in try tree.hasThumbnailPending() }
+        return try session.locked { tree throws(FileError) in try tree.pendingPictures.hasThumbnailPending() }
     }
 
     /// The next photos; nil if there are none, or no room for their pictures.
@@ -13,7 +13,7 @@ extension PhotoThumbnails {
         // A failure is retried at the next change or mount.
         try? thinOut()
         let next = try? session.changing { tree throws(FileError) in
-            try tree.nextThumbnailPending(after: last?.range, unexamined: last?.unexamined)
+            try tree.pendingPictures.nextThumbnailPending(after: last?.range, unexamined: last?.unexamined)
         }
         guard hasRoomToSpare, let next = next ?? nil else { return nil }
         return BackgroundBatch(next.range, photos: next.photos, floor: next.floor)

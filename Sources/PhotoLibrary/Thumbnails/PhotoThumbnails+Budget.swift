@@ -46,7 +46,7 @@ extension PhotoThumbnails {
                 let inode = try tree.inode(photo)
                 let spent = try sql(tree.tables.thumbnails(of: photo)).reduce(0) { $0 + $1.cost }
                 if spent > PictureBudget.share(of: inode.row.size) {
-                    try tree.deleteThumbnails(inode, session.space)
+                    try tree.photos.deleteThumbnails(inode, session.space)
                 }
             }
             return photos.last

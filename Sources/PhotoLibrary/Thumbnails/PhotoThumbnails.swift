@@ -41,7 +41,7 @@ package final class PhotoThumbnails: Sendable {
     private func still(of photo: UInt64) throws(FileError) -> UInt64? {
         try session.locked { tree throws(FileError) in
             let inode = try tree.inode(photo)
-            return inode.isPhoto ? try tree.still(of: inode)?.ino : nil
+            return inode.isPhoto ? try tree.groups.still(of: inode)?.ino : nil
         }
     }
 

@@ -24,7 +24,7 @@ struct StoredPhoto: PictureSource {
             guard inode.isPhoto, inode.row.size > 0, inode.state?.isBeingEdited != true else {
                 throw .noEntry
             }
-            let row = try tree.photo(inode)
+            let row = try tree.photos.photo(inode)
             guard let type = row.mediaType else { throw .noEntry }
             let rows = try sql(tree.tables.thumbnails(of: ino)).filter { $0.revision == inode.row.revision }
             return PicturedPhoto(
@@ -110,7 +110,7 @@ struct StoredPhoto: PictureSource {
             guard inode.isPhoto, inode.row.revision == row.revision else { throw .busy }
             let others = try sql(tree.tables.thumbnails(of: row.ino))
             if others.contains(where: { $0.revision != row.revision || $0.length < 0 || row.length < 0 }) {
-                try tree.deleteThumbnails(inode, space)
+                try tree.photos.deleteThumbnails(inode, space)
             } else if others.contains(where: { $0.size == row.size && $0.format == row.format }) {
                 throw .busy
             }

@@ -92,9 +92,6 @@ package enum VirtualInode {
     private static let fileBitCount: UInt64 = 40
     private static let fileMask: UInt64 = 1 << fileBitCount - 1
 
-    /// Whether no table has the inode: one of these, or a directory of versions.
-    package static func isVirtual(_ ino: UInt64) -> Bool { ino >> 60 != 0 }
-
     /// The number that encodes a node; nil if its number is counted.
     package static func number(encoding node: VirtualNode) -> UInt64? {
         switch node {

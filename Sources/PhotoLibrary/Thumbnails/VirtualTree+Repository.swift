@@ -53,7 +53,7 @@ extension VirtualTree {
             guard let found = try tree.find(tree.directory(directory), name) else { throw .noEntry }
             let row = found.inode.row
             return PictureVersion(
-                of: try tree.revisions(behind: found.inode) + [
+                of: try tree.pictureNames.revisions(behind: found.inode) + [
                     UInt64(bitPattern: row.modified.seconds), UInt64(row.modified.nanoseconds), row.size,
                 ])
         }
@@ -65,9 +65,9 @@ extension VirtualTree {
     ) throws(FileError) -> [UInt8] {
         let (shown, photo, type) = try session.locked { tree throws(FileError) in
             guard let found = try tree.find(tree.directory(directory), name),
-                let photo = try tree.photo(representedBy: found.inode)
+                let photo = try tree.copies.photo(representedBy: found.inode)
             else { throw .noEntry }
-            let type = try tree.photo(photo).mediaType
+            let type = try tree.photos.photo(photo).mediaType
             return (tree.attributes(found.inode), photo.ino, type)
         }
         let picture = try thumbnails.thumbnailBytes(

@@ -11,11 +11,12 @@ extension VirtualTree {
         of folder: ThumbnailFolder, in view: ViewNode, _ name: [UInt8]
     ) throws(FileError) -> VirtualNode {
         let node = try session.viewing { tree throws(FileError) -> VirtualNode? in
-            let file = try tree.file(behind: name) { name throws(FileError) in
+            let file = try tree.pictureNames.file(behind: name) { name throws(FileError) in
                 try session.photo(named: name, in: view, tree)
             }
             guard let file else { return nil }
-            return .picture(of: file.ino, folder.kind ?? .standard, try tree.pictureVersion(of: file))
+            return .picture(
+                of: file.ino, folder.kind ?? .standard, try tree.pictureNames.pictureVersion(of: file))
         }
         if let node { return node }
         guard folder.kind == nil, let kind = ThumbnailKind(named: name) else { throw .noEntry }
@@ -34,15 +35,15 @@ extension VirtualTree {
             try session.eachPhoto(of: view, after: cookie, tree) { photo, cookie in
                 do throws(FileError) {
                     let inode = try tree.inode(photo.ino)
-                    guard try tree.picture(of: inode, types).mayExist else { return true }
-                    let name = try tree.pictureName(photo.name) { name throws(FileError) in
+                    guard try tree.pictureNames.picture(of: inode, types).mayExist else { return true }
+                    let name = try tree.pictureNames.pictureName(photo.name) { name throws(FileError) in
                         try session.photo(named: name, in: view, tree) != nil
                     }
                     guard let name else { return true }
                     return visit(
                         DirectoryEntry(
-                            name: Name(name), cookie: cookie, ino: try tree.pictureNumber(inode),
-                            mode: tree.pictureMode(tree.attributes(inode))))
+                            name: Name(name), cookie: cookie, ino: try tree.pictureNames.pictureNumber(inode),
+                            mode: tree.pictureNames.pictureMode(tree.attributes(inode))))
                 } catch {
                     failed = error
                     return false

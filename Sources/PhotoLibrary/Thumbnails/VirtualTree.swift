@@ -18,27 +18,40 @@ package final class VirtualTree: Sendable {
         (session, self.thumbnails) = (thumbnails.session, thumbnails)
     }
 
-    /// Looks up a name in a virtual directory, or `.thumbs` and `.sh_thumbnails` beside photos; returns nil for a real
-    /// name.
+    /// Looks up a name in a directory of thumbnails.
     package func lookup(
-        _ parent: UInt64, _ name: Name, _ caller: Caller?, unless cancellation: Cancellation?
-    ) throws(FileError) -> Entry? {
-        let node: VirtualNode
-        var shown: Attributes
-        if VirtualInode.isVirtual(parent), ViewNode(parent) == nil {
-            // Companions of a photo that moved to another day must be there before this lookup.
-            try session.applyCompanionMoves()
-            do throws(FileError) {
-                node = try child(of: try service.nodes.node(parent), name.bytes, caller)
-                shown = try attributes(of: node, caller, unless: cancellation)
-            } catch {
-                throw error == .stale ? .noEntry : error
-            }
-        } else {
-            guard let found = try virtualChild(parent, name.bytes) else { return nil }
-            node = found
-            shown = try attributes(of: node, caller, unless: cancellation)
+        _ name: Name, in number: UInt64, _ caller: Caller?, unless cancellation: Cancellation?
+    ) throws(FileError) -> Entry {
+        // Companions of a photo that moved to another day must be there before this lookup.
+        try session.applyCompanionMoves()
+        do throws(FileError) {
+            let node = try child(of: try service.nodes.node(number), name.bytes, caller)
+            return try entry(of: node, try attributes(of: node, caller, unless: cancellation))
+        } catch {
+            throw error == .stale ? .noEntry : error
         }
+    }
+
+    /// Looks up `.thumbs` of a view; nil for any other name.
+    func lookup(
+        _ name: Name, in view: ViewNode, _ caller: Caller?, unless cancellation: Cancellation?
+    ) throws(FileError) -> Entry? {
+        guard name.bytes == thumbsName, try session.hasPhotos(view) else { return nil }
+        let node = VirtualNode.thumbs(of: view.number)
+        return try entry(of: node, try attributes(of: node, caller, unless: cancellation))
+    }
+
+    /// Looks up `.thumbs` or `.sh_thumbnails` beside photos; nil for any other name.
+    package func lookup(
+        _ name: Name, beside directory: UInt64, _ caller: Caller?, unless cancellation: Cancellation?
+    ) throws(FileError) -> Entry? {
+        guard let node = try virtualChild(directory, name.bytes) else { return nil }
+        return try entry(of: node, try attributes(of: node, caller, unless: cancellation))
+    }
+
+    /// The reply to a lookup.
+    private func entry(of node: VirtualNode, _ found: Attributes) throws(FileError) -> Entry {
+        var shown = found
         shown.ino = service.nodes.noteLookup(of: node)
         noteTold(shown)
         return Entry(
@@ -52,14 +65,12 @@ package final class VirtualTree: Sendable {
     private func virtualChild(_ parent: UInt64, _ name: [UInt8]) throws(FileError) -> VirtualNode? {
         let isThumbs = name == thumbsName
         guard isThumbs || name == sharedName else { return nil }
-        if let view = ViewNode(parent) {
-            guard isThumbs, try session.hasPhotos(view) else { return nil }
-            return .thumbs(of: parent)
-        }
         return try session.locked { tree throws(FileError) -> VirtualNode? in
             let directory = try tree.directory(parent)
-            if isThumbs { return try tree.hasThumbs(directory) ? .thumbs(of: parent) : nil }
-            guard try tree.showsPhotos(directory), try !tree.has(directory, name) else { return nil }
+            if isThumbs { return try tree.pictureNames.hasThumbs(directory) ? .thumbs(of: parent) : nil }
+            guard try tree.pictureNames.showsPhotos(directory), try !tree.has(directory, name) else {
+                return nil
+            }
             return .repository(directory: parent)
         }
     }
@@ -71,7 +82,9 @@ package final class VirtualTree: Sendable {
         switch node {
         case .folder(let folder):
             if let view = ViewNode(folder.directory) { return try child(of: folder, in: view, name) }
-            let found = try session.locked { tree throws(FileError) in try tree.child(of: folder, name) }
+            let found = try session.locked { tree throws(FileError) in
+                try tree.pictureNames.child(of: folder, name)
+            }
             guard case .composition(let directory, let composition, _, _) = found else { return found }
             let reader = ReadPermission(caller)
             let hidden = try hiddenFiles(of: composition, directory, from: reader)
@@ -113,7 +126,7 @@ package final class VirtualTree: Sendable {
         case .folder, .repository, .sizeDirectory: return true
         case .picture(let file, _, let version):
             return try session.locked { tree throws(FileError) in
-                try tree.pictureVersion(of: try tree.inode(file)) == version
+                try tree.pictureNames.pictureVersion(of: try tree.inode(file)) == version
             }
         case .composition(let directory, let composition, let hidden, let version):
             return try self.version(of: composition, directory, hidden: hidden, ReadPermission(caller))
@@ -135,7 +148,7 @@ package final class VirtualTree: Sendable {
             case .composition(let directory, _, _, _): pictured = try tree.directory(directory)
             case .folder, .repository, .sizeDirectory: throw .isDirectory
             }
-            return tree.pictureAttributes(tree.attributes(pictured), byteCount: byteCount)
+            return tree.pictureNames.pictureAttributes(tree.attributes(pictured), byteCount: byteCount)
         }
     }
 
@@ -162,7 +175,7 @@ package final class VirtualTree: Sendable {
             return try session.locked { tree throws(FileError) in
                 var like = tree.attributes(try tree.directory(directory))
                 like.modified = modified
-                return tree.pictureAttributes(like, byteCount: bytes.count)
+                return tree.pictureNames.pictureAttributes(like, byteCount: bytes.count)
             }
         case .shared(let directory, let name, let size, _):
             let bytes = try sharedPicture(name, in: directory, size, unless: cancellation)
@@ -173,7 +186,9 @@ package final class VirtualTree: Sendable {
     /// The photo that a file is or stands for.
     private func photo(behind file: UInt64) throws(FileError) -> UInt64 {
         try session.locked { tree throws(FileError) in
-            guard let photo = try tree.photo(representedBy: try tree.inode(file)) else { throw .noEntry }
+            guard let photo = try tree.copies.photo(representedBy: try tree.inode(file)) else {
+                throw .noEntry
+            }
             return photo.ino
         }
     }
@@ -237,7 +252,8 @@ package final class VirtualTree: Sendable {
             guard DirectoryEntry.visitDots(ino, node.directory ?? WellKnownInode.root, after: cookie, visit)
             else { return }
             switch node {
-            case .folder(let folder): try tree.list(folder, types, after: cookie, plus: plus, visit)
+            case .folder(let folder):
+                try tree.pictureNames.list(folder, types, after: cookie, plus: plus, visit)
             case .repository(let directory):
                 let mode = virtualDirectoryAttributes(tree.attributes(try tree.directory(directory))).mode
                 for (index, size) in RepositorySize.allCases.enumerated() where cookie < UInt64(index + 3) {
@@ -247,12 +263,14 @@ package final class VirtualTree: Sendable {
                     if !visit(entry) { return }
                 }
             case .sizeDirectory(let directory, _):
-                try tree.listPictures(of: types, in: directory, after: cookie) { dentry, file, _ in
+                try tree.pictureNames.listPictures(of: types, in: directory, after: cookie) {
+                    dentry, file, _ in
                     let digest = repositoryDigests(of: dentry.name)[0]
                     return visit(
                         DirectoryEntry(
                             name: Name(repositoryFileName(digest)), cookie: dentry.id | pictureCookie,
-                            ino: VirtualInode.unknown, mode: tree.pictureMode(tree.attributes(file))))
+                            ino: VirtualInode.unknown,
+                            mode: tree.pictureNames.pictureMode(tree.attributes(file))))
                 }
             case .picture, .composition, .shared: throw .notDirectory
             }

@@ -64,14 +64,14 @@ package struct TrashExpiry {
             }
         }
         try destroyNow { tree, namelessInodes throws(FileError) in
-            try tree.discard(row, since: limit, &namelessInodes)
+            try tree.trash.discard(row, since: limit, &namelessInodes)
         }
     }
 
     /// The directory that an entry in the trash names; nil if it is not a directory, or gone.
     private func trashedDirectory(_ row: TrashRow) throws(FileError) -> UInt64? {
         try session.locked { tree throws(FileError) in
-            guard try tree.trashedName(row) != nil else { return nil }
+            guard try tree.trash.trashedName(row) != nil else { return nil }
             return try tree.inode(row.ino).isDirectory ? row.ino : nil
         }
     }
@@ -91,7 +91,7 @@ package struct TrashExpiry {
     private func clear(_ directory: UInt64, since limit: Int64) throws(FileError) {
         try eachPage(of: directory) { page throws(FileError) in
             try destroyNow { tree, namelessInodes throws(FileError) in
-                for row in page.rows { try tree.discard(row, since: limit, &namelessInodes) }
+                for row in page.rows { try tree.trash.discard(row, since: limit, &namelessInodes) }
             }
         }
     }
@@ -112,7 +112,7 @@ package struct TrashExpiry {
     }
 
     /// Runs `body`, which removes names, and destroys the inodes that it reports as nameless, unless they are open.
-    private func destroyNow(_ body: (PhotoTree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
+    private func destroyNow(_ body: (Tree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
         let namelessInodes = try session.changing(for: .removal) { tree throws(FileError) in
             var namelessInodes: [UInt64] = []
             try body(tree, &namelessInodes)
@@ -142,7 +142,7 @@ package struct TrashExpiry {
                     return
                 }
                 let bytes = inode.row.allocated
-                try tree.discard(row, since: .max, &namelessInodes)
+                try tree.trash.discard(row, since: .max, &namelessInodes)
                 if namelessInodes.contains(row.ino) { freed += max(bytes, 1) }
             }
         }

@@ -27,11 +27,11 @@ extension TreeSession {
             if kind == .companion, try tree.existing(parent) == nil { return (nil, 0) }
             let directory = try tree.directory(parent)
             guard let inode = try tree.find(directory, name.bytes)?.inode else { return (nil, 0) }
-            let rows = tree.rowsChanging(with: inode, in: directory)
+            let rows = tree.trash.rowsChanging(with: inode, in: directory)
             let isForTrash =
                 switch kind {
-                case .unlinked: try tree.goesIntoTrash(inode, named: name.bytes, in: directory)
-                case .replaced: try tree.isForTrash(inode, in: directory)
+                case .unlinked: try tree.trash.goesIntoTrash(inode, named: name.bytes, in: directory)
+                case .replaced: try tree.trash.isForTrash(inode, in: directory)
                 case .companion: options.trashDays > 0
                 }
             return (isForTrash ? try tree.path(of: directory) : nil, rows)

@@ -25,7 +25,7 @@ extension TreeSession {
         let rows = min(file.map.pieces.count, rowsMax)
         let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
         try changing(for: .edit, pages: pages) { tree throws(FileError) in
-            let isNew = try tree.keepVersion(
+            let isNew = try tree.versions.keepVersion(
                 of: file.inode, for: file.ino, snapshotRows: rowsMax, now: .now())
             guard isNew else { return }
             guard try sql(tree.tables.hasSnapshots(of: file.content)) else { return }
@@ -36,43 +36,40 @@ extension TreeSession {
 
     // MARK: Virtual directories
 
-    /// Looks up a name in a directory of versions, or `.versions` beside photos; nil for any other name.
-    package func lookupVersions(
-        _ parent: UInt64, _ name: [UInt8], _ caller: Caller
-    ) throws(FileError) -> Entry? {
-        guard let node = VersionNode(parent) else {
-            return name == versionsName && parent >> 60 == 0 ? try lookupVersions(beside: parent) : nil
-        }
-        return try locked { tree throws(FileError) in
+    /// Looks up a name in a directory of versions.
+    package func lookup(_ name: [UInt8], in node: VersionNode) throws(FileError) -> Entry {
+        try locked { tree throws(FileError) in
             switch node {
             case .beside(let ino):
                 let directory = try tree.directory(ino)
                 guard let file = try tree.find(directory, name)?.inode,
-                    let versions = try tree.versionsDirectory(shownFor: file)
+                    let versions = try tree.versions.versionsDirectory(shownFor: file)
                 else { throw .noEntry }
-                var shown = tree.attributes(ofVersionsOf: file, in: versions)
+                var shown = tree.versions.attributes(ofVersionsOf: file, in: versions)
                 shown.ino = VersionNode.of(file.ino).number
                 return virtual(shown)
             case .of(let ino):
                 let file = try tree.inode(ino)
-                guard let versions = try tree.versionsDirectory(shownFor: file) else { throw .noEntry }
-                let photo = try tree.nameForVersions(of: file)
+                guard let versions = try tree.versions.versionsDirectory(shownFor: file) else {
+                    throw .noEntry
+                }
+                let photo = try tree.versions.nameForVersions(of: file)
                 for row in try tree.rows(of: versions) where shownVersionName(row.name, of: photo) == name {
-                    return virtual(try tree.versionAttributes(try tree.inode(row.ino)))
+                    return virtual(try tree.versions.versionAttributes(try tree.inode(row.ino)))
                 }
                 throw .noEntry
             }
         }
     }
 
-    /// A real directory of that name comes first.
-    private func lookupVersions(beside parent: UInt64) throws(FileError) -> Entry? {
+    /// `.versions` beside photos; nil where there is none. A real directory of that name comes first.
+    package func lookupVersions(beside parent: UInt64) throws(FileError) -> Entry? {
         try locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard directory.area == .album || directory.area == .day, try !tree.has(directory, versionsName),
-                try tree.hasVersions(in: directory)
+                try tree.versions.hasVersions(in: directory)
             else { return nil }
-            var shown = tree.attributes(ofVersionsIn: directory)
+            var shown = tree.versions.attributes(ofVersionsIn: directory)
             shown.ino = VersionNode.beside(parent).number
             return virtual(shown)
         }
@@ -86,11 +83,11 @@ extension TreeSession {
         try locked { tree throws(FileError) in
             var shown: Attributes
             switch node {
-            case .beside(let ino): shown = tree.attributes(ofVersionsIn: try tree.directory(ino))
+            case .beside(let ino): shown = tree.versions.attributes(ofVersionsIn: try tree.directory(ino))
             case .of(let ino):
                 let file = try tree.inode(ino)
-                guard let versions = try tree.versionsDirectory(shownFor: file) else { throw .stale }
-                shown = tree.attributes(ofVersionsOf: file, in: versions)
+                guard let versions = try tree.versions.versionsDirectory(shownFor: file) else { throw .stale }
+                shown = tree.versions.attributes(ofVersionsOf: file, in: versions)
             }
             shown.ino = node.number
             return shown
@@ -109,9 +106,9 @@ extension TreeSession {
                     tree.tables.eachFileWithVersions(in: ino, after: max(cookie, 2)) { row in
                         // A file that cannot be read is left out.
                         guard let file = try? tree.inode(row.ino),
-                            let versions = try? tree.versionsDirectory(shownFor: file)
+                            let versions = try? tree.versions.versionsDirectory(shownFor: file)
                         else { return true }
-                        var shown = tree.attributes(ofVersionsOf: file, in: versions)
+                        var shown = tree.versions.attributes(ofVersionsOf: file, in: versions)
                         shown.ino = VersionNode.of(row.ino).number
                         return visit(
                             DirectoryEntry(
@@ -121,13 +118,13 @@ extension TreeSession {
             case .of(let ino):
                 let file = try tree.inode(ino)
                 guard DirectoryEntry.visitDots(node.number, WellKnownInode.root, after: cookie, visit),
-                    let versions = try tree.versionsDirectory(shownFor: file)
+                    let versions = try tree.versions.versionsDirectory(shownFor: file)
                 else { return }
-                let photo = try tree.nameForVersions(of: file)
+                let photo = try tree.versions.nameForVersions(of: file)
                 for row in try tree.rows(of: versions) where row.id > cookie {
                     let version = try tree.inode(row.ino)
                     guard version.isRegular else { continue }
-                    let entry = virtual(try tree.versionAttributes(version))
+                    let entry = virtual(try tree.versions.versionAttributes(version))
                     let isTaken = visit(
                         DirectoryEntry(
                             name: Name(shownVersionName(row.name, of: photo)), cookie: row.id, ino: row.ino,

@@ -42,14 +42,14 @@ package struct VersionExpiry {
         return true
     }
 
-    private func noteOrEnd(_ row: VersionRow, now: Int64, _ tree: PhotoTree) throws(FileError) {
+    private func noteOrEnd(_ row: VersionRow, now: Int64, _ tree: Tree) throws(FileError) {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion else { return }
         let noted = version.row.accessed.seconds
         if noted == 0 || noted > now {
             version.row.accessed = Timestamp(seconds: now)
             tree.touch(version)
         } else if noted + Self.daySeconds <= now {
-            try tree.discardVersion(row.dentry, now: .now())
+            try tree.versions.discardVersion(row.dentry, now: .now())
         }
     }
 
@@ -84,17 +84,17 @@ package struct VersionExpiry {
     /// if it is open, if another inode shares its content, or if the photo still has all of its bytes. So do
     /// the versions of a photo that is being edited, is empty, or found no room in an edit of this session:
     /// they are all that is left of it.
-    private func destroy(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
+    private func destroy(_ row: VersionRow, _ tree: Tree) throws(FileError) -> UInt64 {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
             version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1
         else { return 0 }
-        if let file = try tree.file(ofVersion: version) {
+        if let file = try tree.versions.file(ofVersion: version) {
             let isWhole = file.row.size > 0 && !session.context.isCutShort(file.ino)
             guard isWhole, file.state?.isBeingEdited != true else { return 0 }
         }
         let (own, besideSource) = try sql(tree.tables.ownBytes(of: version.row.content))
         if besideSource == 0 { return 0 }
-        try tree.discardVersion(row.dentry, now: .now())
+        try tree.versions.discardVersion(row.dentry, now: .now())
         return max(own, 1)
     }
 }

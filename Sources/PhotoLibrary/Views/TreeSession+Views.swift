@@ -8,7 +8,7 @@ package import VaultCatalogue
 /// Views: virtual directories that list the photos of moments by other orders. Their entries are the photos' inodes.
 extension TreeSession {
     /// Runs `body` once the rows by which photos are in views are up to date.
-    package func viewing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+    package func viewing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try applyCompanionMoves()
         if isReadOnly { return try locked(body) }
         // Sends notices as well; changes only rows that the next commit would have changed.
@@ -20,15 +20,14 @@ extension TreeSession {
 
     // MARK: Names
 
-    /// Looks up `views` in the root, or a name below it; nil for any other name.
-    package func lookupView(
-        _ parent: UInt64, _ name: [UInt8], _ caller: Caller
-    ) throws(FileError) -> Entry? {
-        guard let node = ViewNode(parent) else {
-            guard parent == WellKnownInode.root, name == viewsName else { return nil }
-            return virtual(try attributes(of: .root))
-        }
-        return try viewing { tree throws(FileError) in
+    /// `views` in the root.
+    func viewsEntry() throws(FileError) -> Entry { virtual(try attributes(of: .root)) }
+
+    /// Looks up a name in a view.
+    package func lookup(
+        _ name: [UInt8], in node: ViewNode, _ caller: Caller
+    ) throws(FileError) -> Entry {
+        try viewing { tree throws(FileError) in
             if let child = try child(of: node, name, tree) {
                 return virtual(try attributes(of: child, tree))
             }
@@ -36,16 +35,16 @@ extension TreeSession {
             noteLookedUp(inode, tree, by: caller)
             // A link made from here puts the photo into an album, as one from its day does.
             tree.kernelNames.noteLookup(of: inode.ino, isInDayOrView: true, by: caller.pid)
-            tree.kernelNames.noteVirtualName(name, in: parent, of: inode.ino)
+            tree.kernelNames.noteVirtualName(name, in: node.number, of: inode.ino)
             return Entry(
                 attributes: tree.attributes(inode), entryTimeout: KernelTimeout.none,
-                attributeTimeout: PhotoTree.attributeTimeout(of: inode.row))
+                attributeTimeout: Tree.attributeTimeout(of: inode.row))
         }
     }
 
     /// The photo of that name in a view; nil if there is none.
     package func photo(
-        named name: [UInt8], in node: ViewNode, _ tree: PhotoTree
+        named name: [UInt8], in node: ViewNode, _ tree: Tree
     ) throws(FileError) -> Inode? {
         guard let row = try sql(tree.tables.photo(inViewsAs: name)), try contains(node, row, tree) else {
             return nil
@@ -54,7 +53,7 @@ extension TreeSession {
     }
 
     /// The directory of that name in a directory; nil if it has photos instead.
-    private func child(of node: ViewNode, _ name: [UInt8], _ tree: PhotoTree) throws(FileError) -> ViewNode? {
+    private func child(of node: ViewNode, _ name: [UInt8], _ tree: Tree) throws(FileError) -> ViewNode? {
         var found: ViewNode?
         switch node {
         case .root:
@@ -91,7 +90,7 @@ extension TreeSession {
         }
     }
 
-    private func hasPhotos(_ key: ViewKey, _ tree: PhotoTree) throws(FileError) -> Bool {
+    private func hasPhotos(_ key: ViewKey, _ tree: Tree) throws(FileError) -> Bool {
         var isFound = false
         try sql(
             tree.tables.eachPhoto(in: key, after: (0, 0)) { _ in
@@ -119,7 +118,7 @@ extension TreeSession {
         }
     }
 
-    private func contains(_ node: ViewNode, _ row: PhotoRow, _ tree: PhotoTree) throws(FileError) -> Bool {
+    private func contains(_ node: ViewNode, _ row: PhotoRow, _ tree: Tree) throws(FileError) -> Bool {
         if node == .recent {
             return try sql(tree.tables.isAmongNewestArrivals(row, limit: recentPhotosMax))
         }
@@ -139,7 +138,7 @@ extension TreeSession {
     }
 
     /// Only the owner of the root may enter: views show photos of days that others perhaps may not enter.
-    private func attributes(of node: ViewNode, _ tree: PhotoTree) throws(FileError) -> Attributes {
+    private func attributes(of node: ViewNode, _ tree: Tree) throws(FileError) -> Attributes {
         _ = try key(of: node)
         let moments = tree.attributes(try tree.directory(WellKnownInode.moments))
         var shown = tree.attributes(try tree.directory(WellKnownInode.root))
@@ -147,7 +146,7 @@ extension TreeSession {
         shown.mode = directoryType | shown.mode & 0o500
         // As in filesystems that do not count subdirectories.
         (shown.nlink, shown.size, shown.blocks) = (1, 0, 0)
-        shown.modified = max(moments.modified, tree.viewsModified)
+        shown.modified = max(moments.modified, tree.views.modified)
         (shown.changed, shown.accessed) = (shown.modified, shown.modified)
         return shown
     }
@@ -184,7 +183,7 @@ extension TreeSession {
         }
     }
 
-    private func listCameras(_ tree: PhotoTree) throws(FileError) -> [(name: [UInt8], node: ViewNode)] {
+    private func listCameras(_ tree: Tree) throws(FileError) -> [(name: [UInt8], node: ViewNode)] {
         var found: [(name: [UInt8], node: ViewNode)] = []
         var last: [UInt8] = []
         while let camera = try sql(tree.tables.camera(after: last)), let number = cameras.number(of: camera) {
@@ -196,7 +195,7 @@ extension TreeSession {
 
     /// The first day with photos of each year or month.
     private func firstDays(
-        _ tree: PhotoTree, untilNext end: (Int64) -> Int64
+        _ tree: Tree, untilNext end: (Int64) -> Int64
     ) throws(FileError) -> [Int64] {
         var days: [Int64] = []
         var last: Int64 = 0
@@ -234,7 +233,7 @@ extension TreeSession {
     /// Visits the photos of a view from after a cookie, with the cookie of each; none in a view of directories. In
     /// `viewing`.
     package func eachPhoto(
-        of node: ViewNode, after cookie: UInt64, _ tree: PhotoTree, _ visit: (ViewedPhoto, UInt64) -> Bool
+        of node: ViewNode, after cookie: UInt64, _ tree: Tree, _ visit: (ViewedPhoto, UInt64) -> Bool
     ) throws(FileError) {
         guard node == .recent else {
             guard let key = try key(of: node) else { return }
@@ -248,7 +247,7 @@ extension TreeSession {
     }
 
     private func eachPhoto(
-        in key: ViewKey, after cookie: UInt64, _ tree: PhotoTree, _ visit: (ViewedPhoto, UInt64) -> Bool
+        in key: ViewKey, after cookie: UInt64, _ tree: Tree, _ visit: (ViewedPhoto, UInt64) -> Bool
     ) throws(FileError) {
         try sql(
             tree.tables.eachPhoto(in: key, after: ViewCookie.last(cookie, in: key)) { photo in

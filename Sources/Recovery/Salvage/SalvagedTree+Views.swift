@@ -11,7 +11,7 @@ extension SalvagedTree {
         try sql(tree.tables.eachPhotoWithoutViewName { photos.append($0) })
         for ino in photos {
             guard let inode = try tree.existing(ino), !inode.row.flags.contains(.trashed),
-                let moment = try tree.moments(of: inode).first
+                let moment = try tree.moments.moments(of: inode).first
             else { continue }
             let name = try firstFreeName(moment.row.name) { candidate throws(FileError) in
                 try sql(tree.tables.holder(ofViewName: candidate)) == nil

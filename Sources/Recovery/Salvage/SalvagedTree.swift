@@ -149,7 +149,7 @@ struct SalvagedTree {
         if [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(ino) {
             return try tree.inode(ino)
         }
-        if ino == WellKnownInode.versions { return try tree.versionsRoot() }
+        if ino == WellKnownInode.versions { return try tree.versions.versionsRoot() }
         if let place = places[ino] { return try tree.inode(place) }
         guard let record = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
         // It has no place during this search, so a directory that contains itself ends in a stand-in.
@@ -317,7 +317,7 @@ struct SalvagedTree {
             if !isInDay, record.trashed == nil, isLost(name.parent), !name.isMember,
                 record.names.allSatisfy({ isLost($0.parent) || !isOfDay($0) })
             {
-                try tree.addMoment(inode, day: photo.day, name: name.name, now: now)
+                try tree.moments.addMoment(inode, day: photo.day, name: name.name, now: now)
                 isInDay = true
                 continue
             }
@@ -341,7 +341,7 @@ struct SalvagedTree {
             kept += record.keptNames.map { (inode.ino, $0) }
         } else if !isInDay {
             let name = record.trashed?.name ?? record.names.first?.name ?? Array("\(inode.ino)".utf8)
-            try tree.addMoment(inode, day: photo.day, name: name, now: now)
+            try tree.moments.addMoment(inode, day: photo.day, name: name, now: now)
         }
     }
 
@@ -379,7 +379,7 @@ struct SalvagedTree {
         for ino in copies {
             let inode = try tree.inode(ino)
             // A file in a day is no copy.
-            if let photo = photos[inode.row.content], try tree.moments(of: inode).isEmpty {
+            if let photo = photos[inode.row.content], try tree.moments.moments(of: inode).isEmpty {
                 try sql(tree.tables.storeCopy(ino, of: photo))
                 inode.row.flags.insert(.copy)
             } else {

@@ -167,7 +167,7 @@ struct CrashWork {
         guard !rows.isEmpty else { throw FileError.noEntry }
         let row = pick(rows.sorted { $0.id < $1.id })
         try session.library.session.changing { tree throws(FileError) in
-            try tree.discardVersion(row, now: .now())
+            try tree.versions.discardVersion(row, now: .now())
         }
     }
 

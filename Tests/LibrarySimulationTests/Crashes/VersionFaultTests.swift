@@ -87,7 +87,7 @@ import VaultCatalogue
         let ino = try session.ino(Self.path)
         let row = try session.library.session.changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            let row = try tree.photo(inode)
+            let row = try tree.photos.photo(inode)
             try sql(tree.tables.deletePhoto(ino))
             return row
         }

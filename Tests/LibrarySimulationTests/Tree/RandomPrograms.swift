@@ -239,8 +239,8 @@ struct RandomPrograms {
             for (path, ino) in files {
                 let inode = try tree.inode(ino)
                 guard inode.isPhoto, !inode.isTrashed else { continue }
-                let day = try tree.photo(inode).day
-                let names = try tree.moments(of: inode).filter { $0.directory.row.day == day }.map(
+                let day = try tree.photos.photo(inode).day
+                let names = try tree.moments.moments(of: inode).filter { $0.directory.row.day == day }.map(
                     \.row.name)
                 if names.count != 1 && names.count(where: { backupOriginal($0) == nil }) != 1 {
                     found.append("\(path) is in its day as \(names.map { Name($0).description })")
@@ -257,7 +257,7 @@ struct RandomPrograms {
             var versions: [UInt64] = []
             for ino in Set(trashed) where try tree.inode(ino).isTrashed {
                 for name in try sql(tree.tables.trashNames(of: ino)) {
-                    guard let directory = try tree.versionsDirectory(of: name.ino) else { continue }
+                    guard let directory = try tree.versions.versionsDirectory(of: name.ino) else { continue }
                     versions += try tree.rows(of: directory).map(\.ino)
                 }
             }

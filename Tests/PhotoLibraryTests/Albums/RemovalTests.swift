@@ -153,7 +153,7 @@ import VaultFormat
         case "next": try fixture.rm("moments/2024-05-03/y.jpg", by: mover)
         case "room":
             let isMade = try fixture.library.session.changing { tree throws(FileError) in
-                tree.destroyWithheld()
+                tree.saves.destroyWithheld()
             }
             #expect(isMade)
         case "end": try fixture.remount()

@@ -52,9 +52,9 @@ import VaultFormat
             let ino = try fixture.ino(Self.path)
             let version = try fixture.ino("albums/.versions/x.jpg/" + name)
             try fixture.library.session.changing { tree throws(FileError) in
-                guard let directory = try tree.versionsDirectory(of: ino) else { throw .noEntry }
+                guard let directory = try tree.versions.versionsDirectory(of: ino) else { throw .noEntry }
                 for row in try tree.rows(of: directory) where row.ino == version {
-                    try tree.discardVersion(row, now: .now())
+                    try tree.versions.discardVersion(row, now: .now())
                 }
             }
         }

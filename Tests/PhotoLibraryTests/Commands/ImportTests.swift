@@ -14,7 +14,9 @@ import VaultCatalogue
 extension LibraryUser {
     fileprivate func row(_ path: String) throws -> PhotoRow {
         let number = try ino(path)
-        return try library.session.locked { tree throws(FileError) in try tree.photo(try tree.inode(number)) }
+        return try library.session.locked { tree throws(FileError) in
+            try tree.photos.photo(try tree.inode(number))
+        }
     }
 }
 

@@ -107,7 +107,9 @@ import VaultFormat
     }
 
     private func thumbnailPending(_ fixture: Fixture) throws -> Bool {
-        try fixture.library.session.locked { tree throws(FileError) in try tree.hasThumbnailPending() }
+        try fixture.library.session.locked { tree throws(FileError) in
+            try tree.pendingPictures.hasThumbnailPending()
+        }
     }
 
     @Test func `the next mount makes the pictures that this one did not`() throws {

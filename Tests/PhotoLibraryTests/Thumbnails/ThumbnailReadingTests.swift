@@ -69,7 +69,7 @@ import VaultFormat
         // Made again from the same photo, as after a damage.
         maker.paddingBytes = 100
         _ = try fixture.library.session.changing { tree throws(FileError) in
-            try tree.deleteThumbnails(try tree.inode(photo), fixture.library.session.space)
+            try tree.photos.deleteThumbnails(try tree.inode(photo), fixture.library.session.space)
         }
         expectError(.stale) { _ = try fixture.library.open(picture, flags: O_RDONLY, fixture.caller) }
         #expect(try fixture.ino("albums/.thumbs/a.jpg") == picture)

@@ -3,13 +3,33 @@ package import FileRequests
 import KernelNames
 package import LinuxIO
 import PhotoRules
-import VaultCatalogue
+package import VaultCatalogue
 package import VaultFormat
 package import VaultStore
 
+/// A `.trashinfo` file of a photo, sealed before the catalogue is locked. Empty if there was no room for it: the photo
+/// is kept all the same.
+package final class TrashInfo {
+    package let content: UInt64
+    package let runs: [ExtentRun]
+    package let byteCount: Int
+    /// Whether it is in the tree, so that its sectors must not be freed.
+    package var isAdopted = false
+
+    package init(content: UInt64, runs: [ExtentRun], byteCount: Int) {
+        (self.content, self.runs, self.byteCount) = (content, runs, byteCount)
+    }
+}
+
 /// The trash: `.Trash-UID` at the root, as in the freedesktop specification. Its entries are plain POSIX. A photo that
 /// was taken out of moments has its only names there, and a row that records its former names.
-extension PhotoTree {
+package final class Trash {
+    private unowned let tree: Tree
+    /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
+    let days: Int
+
+    init(_ tree: Tree, days: Int) { (self.tree, self.days) = (tree, days) }
+
     /// How many names or photos change with a name in moments: all names of a photo, or all photos of a day.
     package func rowsChanging(with inode: Inode, in directory: Inode) -> Int {
         if inode.isDay { return Int(clamping: inode.row.size) }
@@ -25,41 +45,41 @@ extension PhotoTree {
         _ photo: Inode, named name: [UInt8], _ caller: Caller, now: Timestamp
     ) throws(FileError) {
         var lost: [DentryRow] = []
-        for inode in [photo] + (try copies(of: photo)) {
+        for inode in [photo] + (try tree.copies.copies(of: photo)) {
             inode.dentries.mayBeStale = true
-            for row in try sql(tables.dentries(of: inode.ino)) {
-                let directory = try self.inode(row.parent)
+            for row in try sql(tree.tables.dentries(of: inode.ino)) {
+                let directory = try tree.inode(row.parent)
                 if !directory.isDay {
-                    if try isInTrash(directory) { continue }
-                    try sql(tables.addTrashName(row, of: photo.ino))
+                    if try tree.isInTrash(directory) { continue }
+                    try sql(tree.tables.addTrashName(row, of: photo.ino))
                 }
                 lost.append(row)
-                try removeEntry(directory, row.id, inode, now: now)
+                try tree.removeEntry(directory, row.id, inode, now: now)
                 // Not `unlinked`: a nameless copy waits for its photo, not for its last user.
                 inode.row.countLinks(by: -1)
                 // The kernel itself removes the dentry of that name in a day.
-                if !directory.isDay || row.name != name { noteLost(row, in: directory) }
+                if !directory.isDay || row.name != name { tree.noteLost(row, in: directory) }
             }
             inode.row.changed = now
-            touch(inode)
-            kernelNames.noteChange(of: inode.ino)
+            tree.touch(inode)
+            tree.kernelNames.noteChange(of: inode.ino)
         }
         try sql(
-            tables.store(TrashRow(ino: photo.ino, id: 0, since: clocks.wall(), name: name)))
+            tree.tables.store(TrashRow(ino: photo.ino, id: 0, since: tree.clocks.wall(), name: name)))
         photo.row.flags.insert(.trashed)
-        try noteCompanions(ofRemoved: photo, lost: lost, caller)
+        try tree.companions.noteCompanions(ofRemoved: photo, lost: lost, caller)
     }
 
     /// The trashed photo that a file is, or is a copy of.
     package func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
-        guard let photo = try photo(representedBy: inode), photo.isTrashed else { return nil }
+        guard let photo = try tree.copies.photo(representedBy: inode), photo.isTrashed else { return nil }
         return photo
     }
 
     /// Whether a nameless inode is a copy that will be restored into an album with its photo in the trash.
     func waitsForPhoto(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isCopy, let photo = try trashedPhoto(behind: inode) else { return false }
-        return try sql(tables.trashNames(of: photo.ino)).contains { $0.ino == inode.ino }
+        return try sql(tree.tables.trashNames(of: photo.ino)).contains { $0.ino == inode.ino }
     }
 
     /// Restores a photo that was taken out: to its own day, unless it was given a name in one, and to the albums that
@@ -72,83 +92,85 @@ extension PhotoTree {
             if let successor { try restore(successor, now: now) }
             return
         }
-        guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
+        guard let kept = try sql(tree.tables.trashRow(photo.ino, 0)) else { throw .damaged }
         var (names, companions): ([DentryRow], [DentryRow]) = ([], [])
-        for row in try sql(tables.trashNames(of: photo.ino)) {
-            let isCopy = try existing(row.ino)?.isCopy ?? false
+        for row in try sql(tree.tables.trashNames(of: photo.ino)) {
+            let isCopy = try tree.existing(row.ino)?.isCopy ?? false
             if isCopy || row.ino == photo.ino { names.append(row) } else { companions.append(row) }
         }
-        try noteReturn(of: companions, with: photo, kept.name, names)
+        try tree.companions.noteReturn(of: companions, with: photo, kept.name, names)
         try forgetTrashed(photo)
         photo.dentries.mayBeStale = false
-        if try moment(of: photo) == nil {
-            try addMoment(photo, day: try self.photo(photo).day, name: kept.name, now: now)
+        if try tree.moments.moment(of: photo) == nil {
+            try tree.moments.addMoment(
+                photo, day: try tree.photos.photo(photo).day, name: kept.name, now: now)
         }
         for row in names { try restoreName(row, now: now) }
         try orphanNameless(names)
-        kernelNames.noteChange(of: photo.ino)
+        tree.kernelNames.noteChange(of: photo.ino)
     }
 
     private func restoreName(_ row: DentryRow, now: Timestamp) throws(FileError) {
-        guard let inode = try existing(row.ino), let album = try existing(row.parent), album.isDirectory,
+        guard let inode = try tree.existing(row.ino), let album = try tree.existing(row.parent),
+            album.isDirectory,
             !album.isDay, album.row.nlink > 0
         else { return }
         inode.dentries.mayBeStale = false
         // It may have been restored to this very place.
-        if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
-        let name = try freeName(album, row.name)
-        try addEntry(album, name, inode, isMember: row.isMember, isLink: row.isLink, now: now)
-        addLink(to: inode, now: now)
-        kernelNames.noteChange(of: album.ino)
-        kernelNames.noteChange(of: inode.ino)
+        if let there = try tree.find(album, row.name), there.inode.ino == inode.ino { return }
+        let name = try tree.freeName(album, row.name)
+        try tree.addEntry(album, name, inode, isMember: row.isMember, isLink: row.isLink, now: now)
+        tree.addLink(to: inode, now: now)
+        tree.kernelNames.noteChange(of: album.ino)
+        tree.kernelNames.noteChange(of: inode.ino)
     }
 
     /// Makes copies that got no name back orphans.
     private func orphanNameless(_ names: [DentryRow]) throws(FileError) {
         for ino in Set(names.map(\.ino)) {
-            guard let inode = try existing(ino), inode.row.nlink == 0, !orphans.contains(ino) else {
+            guard let inode = try tree.existing(ino), inode.row.nlink == 0, !tree.orphans.contains(ino) else {
                 continue
             }
-            makeOrphan(inode)
-            inodesToDestroy.append(ino)
+            tree.makeOrphan(inode)
+            tree.inodesToDestroy.append(ino)
         }
     }
 
     /// Deletes the record of a photo's names before it was taken out.
     private func forgetTrashed(_ inode: Inode) throws(FileError) {
-        try sql(tables.deleteTrash(inode.ino, 0))
-        try sql(tables.deleteTrashNames(of: inode.ino))
+        try sql(tree.tables.deleteTrash(inode.ino, 0))
+        try sql(tree.tables.deleteTrashNames(of: inode.ino))
         inode.row.flags.remove(.trashed)
-        touch(inode)
+        tree.touch(inode)
     }
 
     /// Call before a photo in the trash becomes a plain file or is destroyed. A copy of it that has a name there
     /// becomes the photo; without such a copy, nameless copies become orphans.
     func leaveTrash(_ photo: Inode) throws(FileError) {
-        guard photo.isTrashed, let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
-        let names = try sql(tables.trashNames(of: photo.ino))
+        guard photo.isTrashed, let kept = try sql(tree.tables.trashRow(photo.ino, 0)) else { return }
+        let names = try sql(tree.tables.trashNames(of: photo.ino))
         let isGiven = photo.row.flags.contains(.namedInMoments)
         try forgetTrashed(photo)
         guard let successor = try successor(of: photo) else {
             try orphanNameless(names)
             return
         }
-        var row = try self.photo(photo)
+        var row = try tree.photos.photo(photo)
         row.ino = successor.ino
-        try handOver(photo, to: successor)
-        try moveVersions(of: photo.ino, to: successor.ino, now: .now())
-        try storePhoto(successor, row)
-        setNameGivenInMoments(successor, isGiven: isGiven)
-        try sql(tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))
+        try tree.copies.handOver(photo, to: successor)
+        try tree.versions.moveVersions(of: photo.ino, to: successor.ino, now: .now())
+        try tree.photos.storePhoto(successor, row)
+        tree.moments.setNameGivenInMoments(successor, isGiven: isGiven)
+        try sql(tree.tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))
         for name in names where name.ino != photo.ino {
-            try sql(tables.addTrashName(name, of: successor.ino))
+            try sql(tree.tables.addTrashName(name, of: successor.ino))
         }
         successor.row.flags.insert(.trashed)
     }
 
     /// The copy that takes the photo's place: the first that has a name.
     private func successor(of photo: Inode) throws(FileError) -> Inode? {
-        try copies(of: photo).first { $0.row.nlink > 0 }
+        try tree.copies.copies(of: photo).first { $0.row.nlink > 0 }
     }
 
     // MARK: Removal by programs without trash support
@@ -156,7 +178,7 @@ extension PhotoTree {
     /// Whether the trash must keep a file if its name in that directory is removed: a photo of moments, or a file that
     /// was a photo.
     package func isForTrash(_ inode: Inode, in directory: Inode) throws(FileError) -> Bool {
-        guard trashDays > 0 else { return false }
+        guard days > 0 else { return false }
         if directory.isDay && inode.isPhoto { return true }
         return try isFormerPhoto(inode, in: directory)
     }
@@ -165,9 +187,9 @@ extension PhotoTree {
     /// would take the photo's versions along with its only name, which is in that directory.
     func isFormerPhoto(_ inode: Inode, in directory: Inode) throws(FileError) -> Bool {
         guard inode.isRegular, !inode.isPhoto, !inode.isVersion, inode.row.nlink == 1,
-            try versionsDirectory(of: inode.ino) != nil
+            try tree.versions.versionsDirectory(of: inode.ino) != nil
         else { return false }
-        return try !isInTrash(directory)
+        return try !tree.isInTrash(directory)
     }
 
     /// Moves a plain file into the caller's trash: a sidecar, or with its versions a file that was a photo.
@@ -175,15 +197,15 @@ extension PhotoTree {
         _ inode: Inode, _ id: UInt64, named name: [UInt8], in directory: Inode, _ info: TrashInfo?,
         _ caller: Caller, _ space: Space, now: Timestamp
     ) throws(FileError) {
-        companionMoves[inode.ino] = nil
+        tree.companions.forget(inode.ino)
         try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
-            try removeEntry(directory, id, inode, now: now)
-            try addEntry(files, kept, inode, now: now)
+            try tree.removeEntry(directory, id, inode, now: now)
+            try tree.addEntry(files, kept, inode, now: now)
             try storeTrashAge(of: inode.ino, named: kept, in: files)
         }
         inode.row.changed = now
-        touch(inode)
-        kernelNames.noteChange(of: inode.ino)
+        tree.touch(inode)
+        tree.kernelNames.noteChange(of: inode.ino)
     }
 
     /// Removes a photo from its day and from all albums: into the caller's trash, with a `.trashinfo` file from which a
@@ -194,25 +216,25 @@ extension PhotoTree {
         _ space: Space,
         now: Timestamp
     ) throws(FileError) {
-        let moments = try moments(of: inode)
+        let moments = try tree.moments.moments(of: inode)
         if moments.count > 1,
             let one = moments.first(where: { $0.directory.ino == directory.ino && $0.row.name == name })
         {
-            try removeEntry(directory, one.row.id, inode, now: now)
-            try removeLink(to: inode, now: now)
-            kernelNames.noteChange(of: inode.ino)
+            try tree.removeEntry(directory, one.row.id, inode, now: now)
+            try tree.removeLink(to: inode, now: now)
+            tree.kernelNames.noteChange(of: inode.ino)
             return
         }
-        guard trashDays > 0 else {
-            var lost = try names(of: inode)
-            for copy in try copies(of: inode) { lost += try names(of: copy) }
-            try removePhoto(inode, now: now)
-            try noteCompanions(ofRemoved: inode, lost: lost, caller)
+        guard days > 0 else {
+            var lost = try tree.names(of: inode)
+            for copy in try tree.copies.copies(of: inode) { lost += try tree.names(of: copy) }
+            try tree.photos.removePhoto(inode, now: now)
+            try tree.companions.noteCompanions(ofRemoved: inode, lost: lost, caller)
             return
         }
         try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
-            try addEntry(files, kept, inode, now: now)
-            addLink(to: inode, now: now)
+            try tree.addEntry(files, kept, inode, now: now)
+            tree.addLink(to: inode, now: now)
             try removeToTrash(inode, named: name, caller, now: now)
         }
     }
@@ -226,12 +248,12 @@ extension PhotoTree {
         let kept = try freeTrashName(name, files, infos)
         try body(files, kept)
         if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
-        for directory in [files, infos] { kernelNames.noteChange(of: directory.ino) }
+        for directory in [files, infos] { tree.kernelNames.noteChange(of: directory.ino) }
     }
 
     /// The name of a caller's trash in the root.
     package func trashName(of caller: Caller) -> [UInt8] {
-        trashPrefix + Array(String(options.mountedByRoot ? caller.uid : options.owner.uid).utf8)
+        trashPrefix + Array(String(tree.options.mountedByRoot ? caller.uid : tree.options.owner.uid).utf8)
     }
 
     /// Makes the caller's trash if it is missing.
@@ -239,7 +261,7 @@ extension PhotoTree {
 
     /// Whether the caller has a trash.
     package func hasTrash(of caller: Caller) throws(FileError) -> Bool {
-        try find(inode(WellKnownInode.root), trashName(of: caller)) != nil
+        try tree.find(tree.inode(WellKnownInode.root), trashName(of: caller)) != nil
     }
 
     /// `files` and `info` of the caller's trash, made if missing.
@@ -247,7 +269,7 @@ extension PhotoTree {
         _ caller: Caller, now: Timestamp
     ) throws(FileError) -> (files: Inode, infos: Inode) {
         let top = try privateDirectory(
-            trashName(of: caller), in: inode(WellKnownInode.root), caller, now)
+            trashName(of: caller), in: tree.inode(WellKnownInode.root), caller, now)
         return (
             try privateDirectory(filesName, in: top, caller, now),
             try privateDirectory(infosName, in: top, caller, now)
@@ -257,19 +279,19 @@ extension PhotoTree {
     private func privateDirectory(
         _ name: [UInt8], in parent: Inode, _ caller: Caller, _ now: Timestamp
     ) throws(FileError) -> Inode {
-        if let found = try find(parent, name) {
+        if let found = try tree.find(parent, name) {
             if found.inode.isDirectory { return found.inode }
             guard parent.ino != WellKnownInode.root else { throw .notDirectory }
             // A user's file of this name must not prevent the removal of photos: it is renamed.
             let row = DentryRow(parent: parent.ino, id: found.id, name: name, ino: found.inode.ino)
-            let other = try freeName(parent, name)
-            try withdraw(row, in: parent, found.inode, now: now)
-            try addEntry(parent, other, found.inode, now: now)
+            let other = try tree.freeName(parent, name)
+            try tree.withdraw(row, in: parent, found.inode, now: now)
+            try tree.addEntry(parent, other, found.inode, now: now)
         }
-        let made = makeInode(mode: directoryType | 0o700, in: parent, caller, now: now)
+        let made = tree.makeInode(mode: directoryType | 0o700, in: parent, caller, now: now)
         made.row.nlink = 2
-        try addEntry(parent, name, made, now: now)
-        kernelNames.noteChange(of: parent.ino)
+        try tree.addEntry(parent, name, made, now: now)
+        tree.kernelNames.noteChange(of: parent.ino)
         return made
     }
 
@@ -278,8 +300,8 @@ extension PhotoTree {
         _ name: [UInt8], _ files: Inode, _ infos: Inode
     ) throws(FileError) -> [UInt8] {
         try firstFreeName(name, bytesMax: nameBytesMax - infoSuffix.count) { candidate throws(FileError) in
-            guard try sql(tables.dentry(files.ino, candidate)) == nil else { return false }
-            return try sql(tables.dentry(infos.ino, candidate + infoSuffix)) == nil
+            guard try sql(tree.tables.dentry(files.ino, candidate)) == nil else { return false }
+            return try sql(tree.tables.dentry(infos.ino, candidate + infoSuffix)) == nil
         }
     }
 
@@ -288,13 +310,13 @@ extension PhotoTree {
         now: Timestamp
     ) throws(FileError) {
         guard !info.runs.isEmpty else { return }
-        let file = makeInode(mode: regularType | 0o600, in: directory, caller, now: now)
+        let file = tree.makeInode(mode: regularType | 0o600, in: directory, caller, now: now)
         file.row.nlink = 1
         file.row.content = info.content
         file.row.size = UInt64(info.byteCount)
         file.row.allocated = UInt64(info.byteCount)
-        try addEntry(directory, name, file, now: now)
-        for run in info.runs { try sql(tables.insert(run, of: info.content)) }
+        try tree.addEntry(directory, name, file, now: now)
+        for run in info.runs { try sql(tree.tables.insert(run, of: info.content)) }
         space.adopt(info.runs)
         info.isAdopted = true
     }
@@ -305,11 +327,11 @@ extension PhotoTree {
     /// `namelessInodes`.
     package func discard(_ row: DentryRow, now: Timestamp, _ namelessInodes: inout [UInt64]) throws(FileError)
     {
-        let directory = try inode(row.parent)
+        let directory = try tree.inode(row.parent)
         try drop(row, in: directory, now: now, &namelessInodes)
-        guard let top = try trash(withFiles: directory), let infos = try find(top, infosName)?.inode,
+        guard let top = try trash(withFiles: directory), let infos = try tree.find(top, infosName)?.inode,
             infos.isDirectory,
-            let info = try find(infos, row.name + infoSuffix), !info.inode.isDirectory
+            let info = try tree.find(infos, row.name + infoSuffix), !info.inode.isDirectory
         else { return }
         let infoRow = DentryRow(
             parent: infos.ino, id: info.id, name: row.name + infoSuffix, ino: info.inode.ino)
@@ -318,8 +340,8 @@ extension PhotoTree {
 
     /// The trash whose `files` a directory is; nil for all other directories.
     func trash(withFiles directory: Inode) throws(FileError) -> Inode? {
-        guard let top = try existing(directory.row.parent), top.row.parent == WellKnownInode.root,
-            try find(top, filesName)?.inode.ino == directory.ino
+        guard let top = try tree.existing(directory.row.parent), top.row.parent == WellKnownInode.root,
+            try tree.find(top, filesName)?.inode.ino == directory.ino
         else { return nil }
         return top
     }
@@ -327,27 +349,81 @@ extension PhotoTree {
     private func drop(
         _ row: DentryRow, in directory: Inode, now: Timestamp, _ namelessInodes: inout [UInt64]
     ) throws(FileError) {
-        let inode = try self.inode(row.ino)
-        try withdraw(row, in: directory, inode, now: now)
-        try removeLink(to: inode, now: now)
-        kernelNames.noteChange(of: inode.ino)
+        let inode = try tree.inode(row.ino)
+        try tree.withdraw(row, in: directory, inode, now: now)
+        try tree.removeLink(to: inode, now: now)
+        tree.kernelNames.noteChange(of: inode.ino)
         guard inode.row.nlink == 0 else { return }
         inode.dentries.mayBeStale = true
         namelessInodes.append(inode.ino)
     }
-}
 
-/// A `.trashinfo` file of a photo, sealed before the catalogue is locked. Empty if there was no room for it: the photo
-/// is kept all the same.
-package final class TrashInfo {
-    package let content: UInt64
-    package let runs: [ExtentRun]
-    package let byteCount: Int
-    /// Whether it is in the tree, so that its sectors must not be freed.
-    package var isAdopted = false
+    /// The name in the trash that a row is about; nil if it is gone.
+    package func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
+        guard let name = try sql(tree.tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),
+            try tree.isInTrash(tree.inode(name.parent))
+        else { return nil }
+        return name
+    }
 
-    package init(content: UInt64, runs: [ExtentRun], byteCount: Int) {
-        (self.content, self.runs, self.byteCount) = (content, runs, byteCount)
+    /// Removes the entry of a row and the row, if the entry came into the trash at `limit` or before.
+    package func discard(_ row: TrashRow, since limit: Int64, _ namelessInodes: inout [UInt64])
+        throws(FileError)
+    {
+        if row.id != 0 {
+            if let name = try trashedName(row) {
+                try discard(name, since: limit, &namelessInodes)
+            } else {
+                try sql(tree.tables.deleteTrash(row.ino, row.id))
+            }
+            return
+        }
+        guard let inode = try tree.existing(row.ino), inode.isTrashed, row.since <= limit else { return }
+        let names = try sql(tree.tables.dentries(of: row.ino))
+        for name in names {
+            guard try tree.isInTrash(tree.inode(name.parent)) else {
+                // A directory was restored, but the daemon was killed before it reached this file.
+                try restore(inode, now: .now())
+                return
+            }
+        }
+        for name in names { try discard(name, now: .now(), &namelessInodes) }
+    }
+
+    /// Removes a name in the trash, unless its inode came there after `limit` or is a non-empty directory.
+    package func discard(_ name: DentryRow, since limit: Int64, _ namelessInodes: inout [UInt64])
+        throws(FileError)
+    {
+        // Removed since it was read.
+        guard try sql(tree.tables.dentry(name.parent, name.name))?.id == name.id else { return }
+        let inode = try tree.inode(name.ino)
+        if inode.isDirectory && inode.row.size > 0 { return }
+        if let row = try sql(tree.tables.trashRow(name.ino, name.id)), row.since > limit { return }
+        if inode.isTrashed, let row = try sql(tree.tables.trashRow(name.ino, 0)), row.since > limit { return }
+        try sql(tree.tables.deleteTrash(name.ino, name.id))
+        try discard(name, now: .now(), &namelessInodes)
+    }
+
+    /// Whether removing a name by unlink(2) must put the file into the trash: see `isForTrash`; also a sidecar in a day
+    /// next to its photo, and one that is about to go with its photo. Programs remove all files of a day in any order.
+    package func goesIntoTrash(
+        _ inode: Inode, named name: [UInt8], in directory: Inode
+    ) throws(FileError) -> Bool {
+        if try isForTrash(inode, in: directory) { return true }
+        guard days > 0, tree.companions.isPlainFile(inode), inode.row.nlink == 1 else { return false }
+        if let move = tree.companions.moves[inode.ino], move.caller != nil,
+            move.directory == directory.ino, move.name == name
+        {
+            return true
+        }
+        guard directory.isDay, inode.row.size > 0 else { return false }
+        return try tree.companions.hasPhoto(describedBy: name, in: directory)
+    }
+
+    /// Records that a name is in the trash from now on.
+    func storeTrashAge(of ino: UInt64, named name: [UInt8], in directory: Inode) throws(FileError) {
+        guard let id = try sql(tree.tables.dentry(directory.ino, name))?.id else { throw .damaged }
+        try sql(tree.tables.store(TrashRow(ino: ino, id: id, since: tree.clocks.wall())))
     }
 }
 

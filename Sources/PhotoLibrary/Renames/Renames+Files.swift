@@ -7,19 +7,19 @@ import VaultCatalogue
 import VaultStore
 
 /// Renames of files: carries out the steps of `fileMove`.
-extension PhotoTree {
+extension Renames {
     /// - Parameter maySave: false once the file has become one of another kind; see `FileMove.then`.
     func moveFile(
         _ request: RenameRequest, _ effect: RenameEffect, maySave: Bool = true, _ space: Space
     ) throws(FileError) {
         guard let move = fileMove(effect, of: request.movedFile) else { throw .notPermitted }
-        let request = try renameBesidePhoto(request)
+        let request = try tree.companions.renameBesidePhoto(request)
         let isSaved = maySave && move.maySave ? try save(request, space) : false
         if !isSaved {
             if let effect = move.then {
                 for step in move.before { try perform(step, request, space) }
                 var request = request
-                request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
+                request.target = try tree.find(request.to, request.newName).map { ($0.id, $0.inode) }
                 if request.target?.inode.ino == request.source.ino { request.target = nil }
                 try moveFile(request, effect, maySave: false, space)
             } else {
@@ -33,7 +33,7 @@ extension PhotoTree {
         let request = try makeWay(request, space)
         let isNew =
             request.isFromTrash || !move.after.contains(.replaceBackup)
-            ? false : try isNewFile(request.source, named: request.sourceID, in: request.from)
+            ? false : try tree.saves.isNewFile(request.source, named: request.sourceID, in: request.from)
         for step in move.before { try perform(step, request, space) }
         try perform(move.name, request, space)
         for step in move.after {
@@ -51,33 +51,35 @@ extension PhotoTree {
         let (source, now) = (request.source, request.now)
         switch step {
         case .becomePhoto:
-            guard let photo = try photo(representedBy: source), source.isCopy else { throw .damaged }
-            try exchangeRoles(source, photo, space, now: now)
+            guard let photo = try tree.copies.photo(representedBy: source), source.isCopy else {
+                throw .damaged
+            }
+            try tree.copies.exchangeRoles(source, photo, space, now: now)
         case .queueCompanionMoves: try queueCompanionMoves(request)
         case .leaveMoment:
-            kernelNames.noteChange(of: source.ino)
-            guard let own = try moment(of: source) else { return }
-            try withdraw(own.row, in: own.directory, source, now: now)
+            tree.kernelNames.noteChange(of: source.ino)
+            guard let own = try tree.moments.moment(of: source) else { return }
+            try tree.withdraw(own.row, in: own.directory, source, now: now)
             source.row.countLinks(by: -1)
         case .move: try move(request, isMember: request.isMember && request.to.area == .album)
         case .moveAsMember: try move(request, isMember: true)
         case .addMembership:
-            try addEntry(request.to, request.newName, source, isMember: true, now: now)
-            addLink(to: source, now: now)
-            kernelNames.noteChange(of: source.ino)
+            try tree.addEntry(request.to, request.newName, source, isMember: true, now: now)
+            tree.addLink(to: source, now: now)
+            tree.kernelNames.noteChange(of: source.ino)
         case .removeToTrash:
-            try addEntry(request.to, request.newName, source, now: now)
-            addLink(to: source, now: now)
-            try removeToTrash(source, named: request.name, request.caller, now: now)
-        case .classify: try apply(request.classification, to: source, space, now: now)
+            try tree.addEntry(request.to, request.newName, source, now: now)
+            tree.addLink(to: source, now: now)
+            try tree.trash.removeToTrash(source, named: request.name, request.caller, now: now)
+        case .classify: try tree.effects.apply(request.classification, to: source, space, now: now)
         case .replaceBackup: _ = try replaceBackup(request, space)
         case .noteBackup: try noteBackup(request)
         case .keepOnlyArrived: try keepOnlyArrived(request)
         case .pin: try pin(request)
         case .restore:
-            guard let photo = try trashedPhoto(behind: source) else { return }
-            try noteReturnBeside(photo, in: request.from)
-            try restore(photo, now: now)
+            guard let photo = try tree.trash.trashedPhoto(behind: source) else { return }
+            try tree.companions.noteReturnBeside(photo, in: request.from)
+            try tree.trash.restore(photo, now: now)
         case .followName: try followName(request)
         case .noteGivenName: noteGivenName(request)
         case .noteTrashAge: try noteTrashAge(request)
@@ -100,25 +102,26 @@ extension PhotoTree {
         case .unlinked:
             if request.source.isRegular {
                 // The versions of the photo belong to the new file.
-                if try isFormerPhoto(target.inode, in: request.to) {
-                    try moveVersions(of: target.inode.ino, to: request.source.ino, now: request.now)
+                if try tree.trash.isFormerPhoto(target.inode, in: request.to) {
+                    try tree.versions.moveVersions(
+                        of: target.inode.ino, to: request.source.ino, now: request.now)
                 } else {
                     try keepReplaced(target.inode, request)
                 }
-            } else if try isForTrash(target.inode, in: request.to) {
-                try removePlainFile(
+            } else if try tree.trash.isForTrash(target.inode, in: request.to) {
+                try tree.trash.removePlainFile(
                     target.inode, target.id, named: request.newName, in: request.to, request.info,
                     request.caller, space, now: request.now)
                 break
             }
-            try removeEntry(request.to, target.id, target.inode, now: request.now)
-            try removeLink(to: target.inode, now: request.now)
-            kernelNames.noteChange(of: target.inode.ino)
+            try tree.removeEntry(request.to, target.id, target.inode, now: request.now)
+            try tree.removeLink(to: target.inode, now: request.now)
+            tree.kernelNames.noteChange(of: target.inode.ino)
         case .removed:
-            try removePhoto(
+            try tree.trash.removePhoto(
                 target.inode, named: request.newName, in: request.to, request.info, request.caller, space,
                 now: request.now)
-        case .kept: request.newName = try freeName(request.to, request.newName)
+        case .kept: request.newName = try tree.freeName(request.to, request.newName)
         }
         request.target = nil
         return request
@@ -128,13 +131,15 @@ extension PhotoTree {
     /// of one of its copies: it is the first edit of what had this name.
     private func keepReplaced(_ old: Inode, _ request: RenameRequest) throws(FileError) {
         let source = request.source
-        guard let photo = try photo(representedBy: old),
-            try self.photo(representedBy: source)?.ino != photo.ino, try rowOfSaved(request) != nil,
-            try isNewFile(source, named: request.sourceID, in: request.from)
+        guard let photo = try tree.copies.photo(representedBy: old),
+            try tree.copies.photo(representedBy: source)?.ino != photo.ino, try rowOfSaved(request) != nil,
+            try tree.saves.isNewFile(source, named: request.sourceID, in: request.from)
         else { return }
         if case .media(let probe) = request.classification, probe.names(photo.row) { return }
-        if let own = try versionsDirectory(of: source.ino) { try renameOriginal(in: own, now: request.now) }
-        _ = try keepVersion(of: old, for: source.ino, now: request.now)
+        if let own = try tree.versions.versionsDirectory(of: source.ino) {
+            try tree.versions.renameOriginal(in: own, now: request.now)
+        }
+        _ = try tree.versions.keepVersion(of: old, for: source.ino, now: request.now)
     }
 
     /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does
@@ -143,18 +148,18 @@ extension PhotoTree {
         guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request) else {
             return false
         }
-        let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
-        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
+        let staying = try tree.saves.staying(of: target.inode, savedAs: request.newName, in: request.to)
+        try tree.removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.countLinks(by: -1)
         let wasCopy = request.source.isCopy
-        if wasCopy { try forgetCopy(request.source) }
+        if wasCopy { try tree.copies.forgetCopy(request.source) }
         let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
-        try replacePhoto(
+        try tree.saves.replacePhoto(
             from: target.inode, to: request.source, row, except: staying, in: request.to,
             named: request.newName, seen: probe, isSame: wasCopy, space, now: request.now)
         // The saved bytes may be those of another photo.
         if let probe {
-            _ = try becomeCopy(
+            _ = try tree.copies.becomeCopy(
                 request.source, probe, named: request.newName, in: request.to, space, now: request.now)
         }
         return true
@@ -165,15 +170,16 @@ extension PhotoTree {
         let source = request.source
         guard source.isRegular, !request.isFromTrash else { return nil }
         let facts = SaveFacts(
-            isPhoto: source.isPhoto, hadWorkingName: try !isClassifiable(request.name, in: request.from),
-            getsPhotoName: try isClassifiable(request.newName, in: request.to),
-            isNew: try isNewFile(source, named: request.sourceID, in: request.from),
+            isPhoto: source.isPhoto,
+            hadWorkingName: try !tree.effects.isClassifiable(request.name, in: request.from),
+            getsPhotoName: try tree.effects.isClassifiable(request.newName, in: request.to),
+            isNew: try tree.saves.isNewFile(source, named: request.sourceID, in: request.from),
             isBeside: request.from.ino == request.to.ino)
         guard isSave(facts) else { return nil }
         if case .media(let probe) = request.classification {
             return PhotoRow(source.row, probe, named: request.newName, now: request.now)
         }
-        if source.isPhoto { return try photo(source) }
+        if source.isPhoto { return try tree.photos.photo(source) }
         return try request.target.flatMap { target throws(FileError) in
             try row(of: target.inode, savedAs: source)
         }
@@ -182,8 +188,8 @@ extension PhotoTree {
     /// The row of a photo for a copy that takes its place, because the photo was saved with the bytes that it has; nil
     /// if the file is no copy of it.
     private func row(of photo: Inode, savedAs copy: Inode) throws(FileError) -> PhotoRow? {
-        guard try self.photo(representedBy: copy)?.ino == photo.ino else { return nil }
-        var row = try self.photo(photo)
+        guard try tree.copies.photo(representedBy: copy)?.ino == photo.ino else { return nil }
+        var row = try tree.photos.photo(photo)
         row.ino = copy.ino
         return row
     }
@@ -193,29 +199,29 @@ extension PhotoTree {
     /// Moves the name itself.
     private func move(_ request: RenameRequest, isMember: Bool) throws(FileError) {
         // The companion was about to follow its photo: the user moved it elsewhere.
-        if request.from.isDay { companionMoves[request.source.ino] = nil }
-        let isLink = try names(of: request.source).contains { $0.id == request.sourceID && $0.isLink }
-        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
-        try addEntry(
+        if request.from.isDay { tree.companions.forget(request.source.ino) }
+        let isLink = try tree.names(of: request.source).contains { $0.id == request.sourceID && $0.isLink }
+        try tree.removeEntry(request.from, request.sourceID, request.source, now: request.now)
+        try tree.addEntry(
             request.to, request.newName, request.source, isMember: isMember,
             isLink: isLink && !isMember && request.to.area == .album, now: request.now)
         request.source.row.changed = request.now
-        touch(request.source)
+        tree.touch(request.source)
     }
 
     private func queueCompanionMoves(_ request: RenameRequest) throws(FileError) {
         let source = request.source
         var (directory, name) = (request.from, request.name)
         if !directory.isDay {
-            guard let own = try moment(of: source) else { return }
+            guard let own = try tree.moments.moment(of: source) else { return }
             (directory, name) = (own.directory, own.row.name)
         }
         if directory.ino == request.to.ino {
-            companionMoves[source.ino] = nil
-            return try queueSidecarRenames(of: source, name, in: directory)
+            tree.companions.forget(source.ino)
+            return try tree.companions.queueSidecarRenames(of: source, name, in: directory)
         }
-        try queueCompanionMoves(
-            of: source, name, in: directory, captured: try photo(source).captured,
+        try tree.companions.queueCompanionMoves(
+            of: source, name, in: directory, captured: try tree.photos.photo(source).captured,
             to: request.to.row.day)
     }
 
@@ -223,49 +229,49 @@ extension PhotoTree {
     /// such photo here.
     private func replaceBackup(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
         let source = request.source
-        guard try isClassifiable(request.newName, in: request.to),
-            let backup = try backup(of: request.newName, in: request.to, except: source)
+        guard try tree.effects.isClassifiable(request.newName, in: request.to),
+            let backup = try tree.saves.backup(of: request.newName, in: request.to, except: source)
         else { return false }
         let wasCopy = source.isCopy
-        let saved = wasCopy ? try row(of: backup, savedAs: source) : try photo(source)
+        let saved = wasCopy ? try row(of: backup, savedAs: source) : try tree.photos.photo(source)
         guard var row = saved else { return false }
-        let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
+        let staying = try tree.saves.staying(of: backup, savedAs: request.newName, in: request.to)
         if wasCopy {
             row.former = nil
-            try forgetCopy(source)
+            try tree.copies.forgetCopy(source)
         }
-        try replacePhoto(
+        try tree.saves.replacePhoto(
             from: backup, to: source, row, except: staying, in: request.to, named: request.newName,
             isSame: wasCopy, space, now: request.now)
         return true
     }
 
     private func noteBackup(_ request: RenameRequest) throws(FileError) {
-        var row = try photo(request.source)
+        var row = try tree.photos.photo(request.source)
         let former = isBackupName(request.newName, of: request.name) ? request.name : nil
         guard row.former != former else { return }
         row.former = former
-        try storePhoto(request.source, row)
+        try tree.photos.storePhoto(request.source, row)
     }
 
     /// Removes the photo's names in days that it has besides the new one. A backup name next to its own, which it has
     /// if its album links stay with its old bytes, is left there by a rename within the day.
     private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
-        let names = try moments(of: request.source).map(\.row)
+        let names = try tree.moments.moments(of: request.source).map(\.row)
         guard let arrived = names.first(where: { $0.isOf(request.to.ino, request.newName) }) else { return }
         let isWithinDay = request.from.ino == request.to.ino
         let isBackup = backupOriginal(request.newName) != nil
         if isWithinDay, isBackup, names.contains(where: { backupOriginal($0.name) == nil }) { return }
-        try keepOnly(
+        try tree.moments.keepOnly(
             arrived, amongDaysOf: request.source, keepsBackups: isWithinDay && !isBackup, now: request.now)
     }
 
     /// A name in an album was changed: the photo's moment may be named after it.
     private func followName(_ request: RenameRequest) throws(FileError) {
         let source = request.source
-        guard request.name != request.newName, let own = try moment(of: source) else { return }
+        guard request.name != request.newName, let own = try tree.moments.moment(of: source) else { return }
         // The renamed name has its new form already.
-        var names = try placedNames(of: source)
+        var names = try tree.moments.placedNames(of: source)
         guard let index = names.firstIndex(where: { $0.row.isOf(request.to.ino, request.newName) }) else {
             return
         }
@@ -276,23 +282,25 @@ extension PhotoTree {
         facts.isNamesake = namesake?.id == request.sourceID
         facts.hasOther = namesake != nil && !facts.isNamesake
         facts.wasWorking =
-            try !isClassifiable(request.name, in: request.from) || backupOriginal(request.name) != nil
+            try !tree.effects.isClassifiable(request.name, in: request.from)
+            || backupOriginal(request.name) != nil
         facts.becomesWorking =
-            try !isClassifiable(request.newName, in: request.to) || backupOriginal(request.newName) != nil
+            try !tree.effects.isClassifiable(request.newName, in: request.to)
+            || backupOriginal(request.newName) != nil
         guard follows(facts) else { return }
-        try renameMoment(of: source, own, to: request.newName, now: request.now)
+        try tree.moments.renameMoment(of: source, own, to: request.newName, now: request.now)
     }
 
     private func noteGivenName(_ request: RenameRequest) {
-        if request.changesName { setNameGivenInMoments(request.source, isGiven: true) }
+        if request.changesName { tree.moments.setNameGivenInMoments(request.source, isGiven: true) }
     }
 
     private func pin(_ request: RenameRequest) throws(FileError) {
         guard request.from.ino != request.to.ino else { return }
-        var row = try photo(request.source)
+        var row = try tree.photos.photo(request.source)
         // A move between days is a choice, even of the day that the photo has.
         guard request.from.isDay || row.day != request.to.row.day else { return }
         row.pin(to: request.to.row.day)
-        try storePhoto(request.source, row)
+        try tree.photos.storePhoto(request.source, row)
     }
 }

@@ -1,5 +1,5 @@
 import CatalogueRows
-package import FileRequests
+import FileRequests
 import KernelNames
 import LinuxIO
 import PhotoRules
@@ -10,8 +10,8 @@ import VaultStore
 /// sidecars, and the video of a Live Photo with its still. One that another photo needs too stays until that goes.
 ///
 /// The names of all of them are recorded with the photo (`trash_name`) when it goes into the trash. They follow it a
-/// little later: see `PhotoTree+CompanionMoves.swift`.
-extension PhotoTree {
+/// little later: see `Tree+CompanionMoves.swift`.
+extension Companions {
     // MARK: Into the trash
 
     /// Notes the companions of a photo that has just been removed.
@@ -20,27 +20,27 @@ extension PhotoTree {
     func noteCompanions(
         ofRemoved photo: Inode, lost: [DentryRow], _ caller: Caller
     ) throws(FileError) {
-        companionMoves[photo.ino] = nil
+        forget(photo.ino)
         var linked: Set<UInt64> = []
-        let own = try self.photo(photo)
+        let own = try tree.photos.photo(photo)
         // First the videos: a sidecar that describes one of them, too, goes with it.
         if !isVideo(own) {
             for row in lost {
-                let directory = try inode(row.parent)
+                let directory = try tree.inode(row.parent)
                 guard directory.isDay else { continue }
                 for video in try videos(ofStill: own, row.name, in: directory) {
                     guard linked.insert(video.id).inserted else { continue }
                     try link(video, to: photo)
-                    if try !hasStill(try inode(video.ino), video.name, in: directory) {
+                    if try !hasStill(try tree.inode(video.ino), video.name, in: directory) {
                         note(video, .trash(caller), of: photo, row.name)
                     }
                 }
             }
         }
         for row in lost {
-            let directory = try inode(row.parent)
+            let directory = try tree.inode(row.parent)
             // Without a trash, a file of an album that was not named could not be brought back.
-            guard trashDays > 0 || directory.isDay else { continue }
+            guard tree.trash.days > 0 || directory.isDay else { continue }
             for sidecar in try sidecars(beside: row.name, in: directory) {
                 guard linked.insert(sidecar.id).inserted else { continue }
                 try link(sidecar, to: photo)
@@ -56,12 +56,13 @@ extension PhotoTree {
     private func noteLateCompanions(
         ofRemoved photo: Inode, _ own: PhotoRow, except linked: Set<UInt64>, _ caller: Caller
     ) throws(FileError) {
-        for (ino, move) in companionMoves where move.photo == photo.ino && move.day != nil {
-            guard let companion = try existing(ino), let directory = try existing(move.directory),
-                let found = try find(directory, move.name), found.inode.ino == ino, !linked.contains(found.id)
+        for (ino, move) in moves where move.photo == photo.ino && move.day != nil {
+            guard let companion = try tree.existing(ino), let directory = try tree.existing(move.directory),
+                let found = try tree.find(directory, move.name), found.inode.ino == ino,
+                !linked.contains(found.id)
             else { continue }
             if companion.isPhoto {
-                guard isVideo(move.name, try self.photo(companion), ofStill: move.photoName, own),
+                guard isVideo(move.name, try tree.photos.photo(companion), ofStill: move.photoName, own),
                     try !hasStill(companion, move.name, in: directory)
                 else { continue }
             } else if try hasPhoto(describedBy: move.name, in: directory) {
@@ -75,7 +76,7 @@ extension PhotoTree {
 
     /// Records a companion's name with its photo in the trash.
     private func link(_ companion: DentryRow, to photo: Inode) throws(FileError) {
-        if photo.isTrashed { try sql(tables.addTrashName(companion, of: photo.ino)) }
+        if photo.isTrashed { try sql(tree.tables.addTrashName(companion, of: photo.ino)) }
     }
 
     /// The videos in a day of the Live Photo whose still has, or had, that name there.
@@ -84,8 +85,8 @@ extension PhotoTree {
     ) throws(FileError) -> [DentryRow] {
         var found: [DentryRow] = []
         let mates =
-            try groupMates(of: still, in: day.ino)
-            + companionsByStem(of: still, name, in: day, captured: still.captured)
+            try tree.groups.groupMates(of: still, in: day.ino)
+            + tree.groups.companionsByStem(of: still, name, in: day, captured: still.captured)
         for mate in mates {
             guard let video = mate.photo, isVideo(mate.row.name, video, ofStill: name, still),
                 !found.contains(where: { $0.id == mate.row.id })
@@ -97,9 +98,10 @@ extension PhotoTree {
 
     /// Whether a still of a video's Live Photo is in moments.
     private func hasStill(_ inode: Inode, _ name: [UInt8], in day: Inode) throws(FileError) -> Bool {
-        let video = try photo(inode)
-        for mate in try halves(of: video) where isStill(mate.row, of: video) { return true }
-        return try companionsByStem(of: video, name, in: day, captured: video.captured).contains { other in
+        let video = try tree.photos.photo(inode)
+        for mate in try tree.groups.halves(of: video) where isStill(mate.row, of: video) { return true }
+        return try tree.groups.companionsByStem(of: video, name, in: day, captured: video.captured).contains {
+            other in
             other.photo.map { isVideo(name, video, ofStill: other.row.name, $0) } ?? false
         }
     }
@@ -108,14 +110,14 @@ extension PhotoTree {
     func sidecars(beside name: [UInt8], in directory: Inode) throws(FileError) -> [DentryRow] {
         var found: [DentryRow] = []
         for candidate in sidecarNames(name) {
-            guard let file = try find(directory, candidate), isPlainFile(file.inode) else { continue }
+            guard let file = try tree.find(directory, candidate), isPlainFile(file.inode) else { continue }
             found.append(
                 DentryRow(parent: directory.ino, id: file.id, name: candidate, ino: file.inode.ino))
         }
         return found
     }
 
-    private func isPlainFile(_ inode: Inode) -> Bool {
+    func isPlainFile(_ inode: Inode) -> Bool {
         inode.isRegular && !inode.isPhoto && !inode.isCopy && !inode.isVersion
     }
 
@@ -124,39 +126,23 @@ extension PhotoTree {
     func hasPhoto(describedBy sidecar: [UInt8], in directory: Inode) throws(FileError) -> Bool {
         guard let stem = sidecarStem(sidecar) else { return false }
         var candidates: [Inode] = []
-        if let whole = try find(directory, stem) { candidates.append(whole.inode) }
+        if let whole = try tree.find(directory, stem) { candidates.append(whole.inode) }
         let beginning = stem + [UInt8(ascii: ".")]
         for row in try sql(
-            tables.dentries(in: directory.ino, beginning: beginning, limit: siblingNamesMax))
-        where stemOf(row.name) == stem { candidates.append(try inode(row.ino)) }
+            tree.tables.dentries(in: directory.ino, beginning: beginning, limit: siblingNamesMax))
+        where stemOf(row.name) == stem { candidates.append(try tree.inode(row.ino)) }
         return candidates.contains { inode in
             // A photo that a program has emptied is about to be written again.
-            (inode.isPhoto || inode.isCopy || formerPhotos[inode.ino] != nil)
-                && companionMoves[inode.ino]?.caller == nil
+            (inode.isPhoto || inode.isCopy || tree.saves.wasPhoto(inode.ino))
+                && moves[inode.ino]?.caller == nil
         }
-    }
-
-    /// Whether removing a name by unlink(2) must put the file into the trash: see `isForTrash`; also a sidecar in a day
-    /// next to its photo, and one that is about to go with its photo. Programs remove all files of a day in any order.
-    package func goesIntoTrash(
-        _ inode: Inode, named name: [UInt8], in directory: Inode
-    ) throws(FileError) -> Bool {
-        if try isForTrash(inode, in: directory) { return true }
-        guard trashDays > 0, isPlainFile(inode), inode.row.nlink == 1 else { return false }
-        if let move = companionMoves[inode.ino], move.caller != nil,
-            move.directory == directory.ino, move.name == name
-        {
-            return true
-        }
-        guard directory.isDay, inode.row.size > 0 else { return false }
-        return try hasPhoto(describedBy: name, in: directory)
     }
 
     /// Whether a noted companion may follow its photo into the trash: no photo needs it any more, and no program is
     /// saving the photo anew.
     func mayGo(_ move: CompanionMove, _ inode: Inode, from directory: Inode) throws(FileError) -> Bool {
-        if try has(directory, move.photoName) { return false }
-        if try isInTrash(directory) { return false }
+        if try tree.has(directory, move.photoName) { return false }
+        if try tree.isInTrash(directory) { return false }
         if inode.isPhoto {
             guard directory.isDay, !inode.isTrashed else { return false }
             return try !hasStill(inode, move.name, in: directory)
@@ -171,15 +157,15 @@ extension PhotoTree {
         _ space: Space, now: Timestamp
     ) throws(FileError) {
         if inode.isPhoto {
-            try removePhoto(inode, named: row.name, in: directory, info, caller, space, now: now)
-        } else if trashDays > 0 {
-            try removePlainFile(
+            try tree.trash.removePhoto(inode, named: row.name, in: directory, info, caller, space, now: now)
+        } else if tree.trash.days > 0 {
+            try tree.trash.removePlainFile(
                 inode, row.id, named: row.name, in: directory, info, caller, space, now: now)
         } else {
-            try removeEntry(directory, row.id, inode, now: now)
-            try removeLink(to: inode, now: now)
+            try tree.removeEntry(directory, row.id, inode, now: now)
+            try tree.removeLink(to: inode, now: now)
         }
-        noteLost(row, in: directory)
+        tree.noteLost(row, in: directory)
     }
 
     // MARK: Back
@@ -192,40 +178,42 @@ extension PhotoTree {
     func noteReturn(
         of recorded: [DentryRow], with photo: Inode, _ name: [UInt8], _ own: [DentryRow]
     ) throws(FileError) {
-        let day = try self.photo(photo).day
+        let day = try tree.photos.photo(photo).day
         for row in recorded {
-            guard let inode = try existing(row.ino), let present = try leaving(inode, with: photo) else {
+            guard let inode = try tree.existing(row.ino), let present = try leaving(inode, with: photo) else {
                 continue
             }
             let beside = own.first { $0.parent == row.parent && sidecarNames($0.name).contains(row.name) }
-            companionMoves[row.ino] = CompanionMove(
+            let move = CompanionMove(
                 directory: present.parent, name: present.name,
                 target: .restored(CompanionMove.Origin(parent: row.parent, name: row.name, day: day)),
-                photo: beside?.ino ?? photo.ino, photoName: beside?.name ?? name, mover: callerThread)
+                photo: beside?.ino ?? photo.ino, photoName: beside?.name ?? name, mover: tree.callerThread)
+            note(row.ino, move)
         }
     }
 
     /// The name of a companion in the trash, or that with which it is about to go there with its photo; nil if it has
     /// stayed, or has come back.
     private func leaving(_ inode: Inode, with photo: Inode) throws(FileError) -> DentryRow? {
-        for row in try names(of: inode) where try isInTrash(self.inode(row.parent)) { return row }
-        guard let move = companionMoves[inode.ino], move.caller != nil, move.photo == photo.ino else {
+        for row in try tree.names(of: inode) where try tree.isInTrash(tree.inode(row.parent)) { return row }
+        guard let move = moves[inode.ino], move.caller != nil, move.photo == photo.ino else {
             return nil
         }
-        return try names(of: inode).first { $0.isOf(move.directory, move.name) }
+        return try tree.names(of: inode).first { $0.isOf(move.directory, move.name) }
     }
 
     /// Notes the companions beside a photo that is restored from a directory in the trash that was a day: they went
     /// with that. In `files` itself each file lies for its own reason.
     func noteReturnBeside(_ photo: Inode, in directory: Inode) throws(FileError) {
-        guard let kept = try sql(tables.trashRow(photo.ino, 0)), try trash(withFiles: directory) == nil
+        guard let kept = try sql(tree.tables.trashRow(photo.ino, 0)),
+            try tree.trash.trash(withFiles: directory) == nil
         else { return }
-        let own = try self.photo(photo)
+        let own = try tree.photos.photo(photo)
         var found = try sidecars(beside: kept.name, in: directory)
         if !isVideo(own) {
             for video in try videos(ofStill: own, kept.name, in: directory) {
-                let inode = try self.inode(video.ino)
-                if inode.isTrashed, try self.photo(inode).day == own.day { found.append(video) }
+                let inode = try tree.inode(video.ino)
+                if inode.isTrashed, try tree.photos.photo(inode).day == own.day { found.append(video) }
             }
         }
         try noteReturn(of: found, with: photo, kept.name, [])
@@ -236,12 +224,13 @@ extension PhotoTree {
         _ inode: Inode, _ row: DentryRow, in directory: Inode, _ move: CompanionMove,
         to place: CompanionMove.Origin, now: Timestamp, _ namelessInodes: inout [UInt64]
     ) throws(FileError) {
-        guard let holder = try existing(move.photo), let photo = try photo(representedBy: holder),
+        guard let holder = try tree.existing(move.photo),
+            let photo = try tree.copies.photo(representedBy: holder),
             !photo.isTrashed
         else { return }
-        let day = try self.photo(photo).day
+        let day = try tree.photos.photo(photo).day
         let isElsewhere = day != place.day
-        guard try isInTrash(directory) else {
+        guard try tree.isInTrash(directory) else {
             // It had not gone yet.
             if isElsewhere, directory.isDay {
                 try follow(move, inode, row, from: directory, to: day, now: now)
@@ -250,20 +239,20 @@ extension PhotoTree {
         }
         if inode.isTrashed {
             try noteReturnBeside(inode, in: directory)
-            try restore(inode, now: now)
+            try tree.trash.restore(inode, now: now)
             if isElsewhere {
-                var own = try self.photo(inode)
+                var own = try tree.photos.photo(inode)
                 own.pin(to: day)
-                try storePhoto(inode, own)
-                try moveMoment(inode, to: day, now: now)
+                try tree.photos.storePhoto(inode, own)
+                try tree.moments.moveMoment(inode, to: day, now: now)
             }
         } else if isPlainFile(inode) {
             guard try putBack(inode, beside: holder, photo, move, to: place, now: now) else { return }
         } else {
             return
         }
-        try sql(tables.deleteTrash(inode.ino, row.id))
-        try discard(row, now: now, &namelessInodes)
+        try sql(tree.tables.deleteTrash(inode.ino, row.id))
+        try tree.trash.discard(row, now: now, &namelessInodes)
     }
 
     /// Gives a sidecar its name next to its photo again; false if there is no place for it.
@@ -272,22 +261,22 @@ extension PhotoTree {
         to place: CompanionMove.Origin, now: Timestamp
     ) throws(FileError) -> Bool {
         var shown: (directory: Inode, name: [UInt8])?
-        if let album = try existing(place.parent), album.isDirectory, !album.isDay, album.row.nlink > 0,
-            try !isInTrash(album)
+        if let album = try tree.existing(place.parent), album.isDirectory, !album.isDay, album.row.nlink > 0,
+            try !tree.isInTrash(album)
         {
-            let name = try names(of: holder).first { $0.parent == album.ino }?.name
+            let name = try tree.names(of: holder).first { $0.parent == album.ino }?.name
             shown = (album, name ?? move.photoName)
-        } else if let own = try moment(of: photo) {
+        } else if let own = try tree.moments.moment(of: photo) {
             shown = (own.directory, own.row.name)
         }
         guard let shown else { return false }
         let wanted = companionName(place.name, of: move.photoName, for: shown.name)
-        let name = try freeName(
+        let name = try tree.freeName(
             shown.directory, wanted.count <= nameBytesMax ? wanted : place.name)
-        try addEntry(shown.directory, name, inode, now: now)
-        addLink(to: inode, now: now)
-        kernelNames.noteChange(of: shown.directory.ino)
-        kernelNames.noteChange(of: inode.ino)
+        try tree.addEntry(shown.directory, name, inode, now: now)
+        tree.addLink(to: inode, now: now)
+        tree.kernelNames.noteChange(of: shown.directory.ino)
+        tree.kernelNames.noteChange(of: inode.ino)
         return true
     }
 }

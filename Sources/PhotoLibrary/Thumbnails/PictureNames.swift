@@ -7,17 +7,21 @@ import PhotoRules
 import VaultCatalogue
 
 /// Names and attributes of the virtual entries of a directory.
-extension PhotoTree {
+package final class PictureNames {
+    private unowned let tree: Tree
+
+    init(_ tree: Tree) { self.tree = tree }
+
     /// Whether the directory is an album or a day, and has photos.
     func showsPhotos(_ directory: Inode) throws(FileError) -> Bool {
         guard directory.area == .album || directory.area == .day else { return false }
-        return try sql(tables.hasPhotos(directory.ino))
+        return try sql(tree.tables.hasPhotos(directory.ino))
     }
 
     /// Whether the directory has a virtual `.thumbs`.
     func hasThumbs(_ directory: Inode) throws(FileError) -> Bool {
         if directory.ino == WellKnownInode.root { return true }
-        guard try !has(directory, thumbsName) else { return false }
+        guard try !tree.has(directory, thumbsName) else { return false }
         return try showsPhotos(directory)
     }
 
@@ -25,7 +29,7 @@ extension PhotoTree {
     /// entries.
     package func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
         guard try hasThumbs(directory) else { return nil }
-        var shown = virtualDirectoryAttributes(attributes(directory))
+        var shown = virtualDirectoryAttributes(tree.attributes(directory))
         shown.ino = VirtualInode.number(encoding: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
         let entry = Entry(
             attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
@@ -54,12 +58,12 @@ extension PhotoTree {
 
     /// The node of a name in a directory of thumbnails. Real names come first: of directories, then of photos.
     func child(of folder: ThumbnailFolder, _ name: [UInt8]) throws(FileError) -> VirtualNode {
-        let directory = try self.directory(folder.directory)
-        if folder.isMirror, let found = try find(directory, name), found.inode.isDirectory {
+        let directory = try tree.directory(folder.directory)
+        if folder.isMirror, let found = try tree.find(directory, name), found.inode.isDirectory {
             return .folder(
                 ThumbnailFolder(directory: found.inode.ino, kind: folder.kind, isMirror: true))
         }
-        let file = try file(behind: name) { name throws(FileError) in try find(directory, name)?.inode }
+        let file = try file(behind: name) { name throws(FileError) in try tree.find(directory, name)?.inode }
         if let file { return .picture(of: file.ino, folder.kind ?? .standard, try pictureVersion(of: file)) }
         guard folder.kind == nil else { throw .noEntry }
         if let composition = Composition(named: name) {
@@ -78,10 +82,12 @@ extension PhotoTree {
         behind name: [UInt8], _ find: ([UInt8]) throws(FileError) -> Inode?
     ) throws(FileError) -> Inode? {
         guard hasJPEGExtension(name) else { return nil }
-        if let found = try find(name), try photo(representedBy: found) != nil { return found }
+        if let found = try find(name), try tree.copies.photo(representedBy: found) != nil {
+            return found
+        }
         let bare = Array(name.dropLast(jpegExtension.count))
         guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
-            let found = try find(bare), try photo(representedBy: found) != nil
+            let found = try find(bare), try tree.copies.photo(representedBy: found) != nil
         else { return nil }
         return found
     }
@@ -94,9 +100,9 @@ extension PhotoTree {
     /// The inodes of the photos that a file's picture is made from, each with its revision. Throws `.noEntry` if the
     /// file is no photo, and stands for none.
     func revisions(behind file: Inode) throws(FileError) -> [UInt64] {
-        guard let photo = try photo(representedBy: file) else { throw .noEntry }
+        guard let photo = try tree.copies.photo(representedBy: file) else { throw .noEntry }
         var revisions = [photo.ino, photo.row.revision]
-        if let still = try still(of: photo) { revisions += [still.ino, still.row.revision] }
+        if let still = try tree.groups.still(of: photo) { revisions += [still.ino, still.row.revision] }
         return revisions
     }
 
@@ -106,27 +112,27 @@ extension PhotoTree {
         _ folder: ThumbnailFolder, _ types: Set<MediaType>, after cookie: UInt64, plus: Bool,
         _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
-        let directory = try self.directory(folder.directory)
+        let directory = try tree.directory(folder.directory)
         if folder.kind == nil, cookie < DirectoryEntry.firstCookie, try showsPhotos(directory) {
             let fast = DirectoryEntry(
                 name: Name(ThumbnailKind.fastName), cookie: DirectoryEntry.firstCookie,
                 ino: VirtualInode.unknown,
-                mode: virtualDirectoryAttributes(attributes(directory)).mode)
+                mode: virtualDirectoryAttributes(tree.attributes(directory)).mode)
             if !visit(fast) { return }
         }
         if folder.isMirror, try !listDirectories(in: directory, after: cookie, visit) { return }
         try listPictures(of: types, in: folder.directory, after: cookie) {
             dentry, file, kept throws(FileError) in
             let name = try pictureName(dentry.name) { name throws(FileError) in
-                guard let other = try find(directory, name)?.inode else { return false }
+                guard let other = try tree.find(directory, name)?.inode else { return false }
                 if folder.isMirror && other.isDirectory { return true }
-                return try photo(representedBy: other) != nil
+                return try tree.copies.photo(representedBy: other) != nil
             }
             guard let name else { return true }
             let number = try pictureNumber(file)
             var entry: Entry?
             if plus, folder.kind == nil, let kept {
-                var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
+                var shown = pictureAttributes(tree.attributes(file), byteCount: Int(kept.length))
                 shown.ino = number
                 entry = Entry(
                     attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
@@ -134,7 +140,7 @@ extension PhotoTree {
             return visit(
                 DirectoryEntry(
                     name: Name(name), cookie: dentry.id | pictureCookie, ino: number,
-                    mode: pictureMode(attributes(file)), entry: entry))
+                    mode: pictureMode(tree.attributes(file)), entry: entry))
         }
     }
 
@@ -149,7 +155,7 @@ extension PhotoTree {
     ) throws(FileError) -> Bool {
         guard cookie & pictureCookie == 0 else { return true }
         var isOver = false
-        try list(directory, after: cookie, plus: false) { entry in
+        try tree.list(directory, after: cookie, plus: false) { entry in
             guard entry.mode & fileTypeMask == directoryType else { return true }
             isOver = !visit(
                 DirectoryEntry(
@@ -171,10 +177,10 @@ extension PhotoTree {
         var failed: FileError?
         let last = cookie & pictureCookie == 0 ? 0 : cookie & ~pictureCookie
         try sql(
-            tables.eachPhoto(in: directory, after: last) { dentry in
+            tree.tables.eachPhoto(in: directory, after: last) { dentry in
                 do throws(FileError) {
-                    let file = try inode(dentry.ino)
-                    guard let photo = try photo(representedBy: file) else { return true }
+                    let file = try tree.inode(dentry.ino)
+                    guard let photo = try tree.copies.photo(representedBy: file) else { return true }
                     let (mayExist, kept) = try picture(of: photo, types)
                     return mayExist ? try visit(dentry, file, kept) : true
                 } catch {
@@ -191,17 +197,19 @@ extension PhotoTree {
         of photo: Inode, _ types: Set<MediaType>
     ) throws(FileError) -> (mayExist: Bool, kept: ThumbnailRow?) {
         guard photo.row.size > 0 else { return (false, nil) }
-        let rows = try sql(tables.thumbnails(of: photo.ino))
+        let rows = try sql(tree.tables.thumbnails(of: photo.ino))
         let current = rows.filter { $0.revision == photo.row.revision }
-        if current.contains(where: { $0.length < 0 }), try still(of: photo) == nil { return (false, nil) }
+        if current.contains(where: { $0.length < 0 }), try tree.groups.still(of: photo) == nil {
+            return (false, nil)
+        }
         let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
         return (kept == nil ? try isAmong(types, photo) : true, kept)
     }
 
     private func isAmong(_ types: Set<MediaType>, _ photo: Inode) throws(FileError) -> Bool {
-        if let type = try self.photo(photo).mediaType, types.contains(type) { return true }
+        if let type = try tree.photos.photo(photo).mediaType, types.contains(type) { return true }
         // A video that no program can decode may have a still.
-        guard let still = try still(of: photo) else { return false }
+        guard let still = try tree.groups.still(of: photo) else { return false }
         return try isAmong(types, still)
     }
 

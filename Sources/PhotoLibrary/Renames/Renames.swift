@@ -26,7 +26,7 @@ package struct RenameRequest {
     package var isFromTrash: Bool
     package var isIntoTrash: Bool
     package var caller: Caller
-    /// The `.trashinfo` file for a photo that is removed; see `PhotoTree.isForTrash`.
+    /// The `.trashinfo` file for a photo that is removed; see `Tree.isForTrash`.
     package var info: TrashInfo?
 
     var movedFile: MovedFile {
@@ -38,16 +38,20 @@ package struct RenameRequest {
 }
 
 /// Effects of rename(2). Everything is read before anything is changed.
-extension PhotoTree {
+package final class Renames {
+    unowned let tree: Tree
+
+    init(_ tree: Tree) { self.tree = tree }
+
     /// Reads the entries of a rename, and refuses renames that are never allowed; nil if there is nothing to do.
     package func prepareRename(
         _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags,
         _ caller: Caller
     ) throws(FileError) -> RenameRequest? {
-        let from = try directory(parent)
-        let to = try directory(newParent)
-        guard let source = try find(from, name) else { throw .noEntry }
-        let target = try find(to, newName)
+        let from = try tree.directory(parent)
+        let to = try tree.directory(newParent)
+        guard let source = try tree.find(from, name) else { throw .noEntry }
+        let target = try tree.find(to, newName)
         if flags.contains(.noReplace), target != nil { throw .exists }
         guard from.area != .root, to.area != .root else { throw .notPermitted }
         guard to.row.nlink > 0 else { throw .noEntry }
@@ -58,21 +62,24 @@ extension PhotoTree {
             from: from, name: name, to: to, newName: newName, sourceID: source.id, source: source.inode,
             isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, changesName: name != newName,
             classification: .unknown,
-            now: .now(), isFromTrash: try isInTrash(from), isIntoTrash: try isInTrash(to), caller: caller)
+            now: .now(), isFromTrash: try tree.isInTrash(from), isIntoTrash: try tree.isInTrash(to),
+            caller: caller)
     }
 
     /// Whether the effect may depend on the classification of the source.
     package func needsClassification(_ request: RenameRequest) throws(FileError) -> Bool {
         guard request.source.isRegular, !request.source.isCopy, request.to.area != .moments,
-            try isClassifiable(request.newName, in: request.to)
+            try tree.effects.isClassifiable(request.newName, in: request.to)
         else { return false }
         if !request.source.isPhoto { return true }
         // A program wrote it in the day itself, so it was classified there and pinned: the saved photo is dated anew.
         guard request.to.isDay else { return false }
         let isOntoPhoto =
-            if let target = request.target { target.inode.isPhoto } else { try removedPhoto(request) != nil }
-        guard isOntoPhoto, try photo(request.source).isPinned else { return false }
-        return try isNewFile(request.source, named: request.sourceID, in: request.from)
+            if let target = request.target { target.inode.isPhoto } else {
+                try tree.saves.removedPhoto(request) != nil
+            }
+        guard isOntoPhoto, try tree.photos.photo(request.source).isPinned else { return false }
+        return try tree.saves.isNewFile(request.source, named: request.sourceID, in: request.from)
     }
 
     package func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
@@ -104,12 +111,12 @@ extension PhotoTree {
 
     func renameDirectory(_ request: RenameRequest) throws(FileError) {
         let (source, now) = (request.source, request.now)
-        if try isInside(request.to, source) { throw .invalid }
+        if try tree.isInside(request.to, source) { throw .invalid }
         try replaceDirectory(request)
-        try removeEntry(request.from, request.sourceID, source, now: now)
-        try addEntry(request.to, request.newName, source, now: now)
+        try tree.removeEntry(request.from, request.sourceID, source, now: now)
+        try tree.addEntry(request.to, request.newName, source, now: now)
         source.row.changed = now
-        touch(source)
+        tree.touch(source)
     }
 
     /// Removes the empty directory that a directory is renamed over.
@@ -117,8 +124,8 @@ extension PhotoTree {
         guard let target = request.target else { return }
         guard target.inode.isDirectory else { throw .notDirectory }
         guard target.inode.row.size == 0 else { throw .notEmpty }
-        try removeEntry(request.to, target.id, target.inode, now: request.now)
-        try removeLink(to: target.inode, now: request.now)
+        try tree.removeEntry(request.to, target.id, target.inode, now: request.now)
+        try tree.removeLink(to: target.inode, now: request.now)
     }
 
     /// Gives a day, and all of its photos, another date.
@@ -126,15 +133,16 @@ extension PhotoTree {
         guard let number = dayNumber(named: request.newName) else { throw .notPermitted }
         let (day, moments, now) = (request.source, request.to, request.now)
         try replaceDirectory(request)
-        try removeEntry(moments, request.sourceID, day, now: now)
+        try tree.removeEntry(moments, request.sourceID, day, now: now)
         day.row.day = number
         day.row.changed = now
-        try addEntry(moments, request.newName, day, now: now)
+        try tree.addEntry(moments, request.newName, day, now: now)
         guard day.row.size > 0 else { return }
         var sample = PhotoRow(ino: 0, day: 0)
         sample.pin(to: number)
         try sql(
-            tables.redatePhotos(in: day.ino, to: number, midnight: sample.captured, source: sample.source))
+            tree.tables.redatePhotos(
+                in: day.ino, to: number, midnight: sample.captured, source: sample.source))
     }
 
     /// A day that is moved into an album becomes an album; the day stays. The kernel moves the inode that it knows, so
@@ -144,7 +152,7 @@ extension PhotoTree {
         try replaceDirectory(request)
         let wasListed = !album.isUnlistedDay
         let number = album.row.day
-        let day = makeInode(
+        let day = tree.makeInode(
             mode: album.row.mode & ~setGroupID, in: request.from,
             Caller(uid: album.row.uid, gid: album.row.gid), now: now)
         day.row.gid = album.row.gid
@@ -156,31 +164,32 @@ extension PhotoTree {
         if album.row.flags.contains(.madeByHand) { day.row.flags.insert(.madeByHand) }
         album.row.day = 0
         album.row.flags.remove(.madeByHand)
-        try sql(tables.retargetDentry(WellKnownInode.moments, request.sourceID, to: day.ino))
-        try sql(tables.makeMembers(in: album.ino))
+        try sql(tree.tables.retargetDentry(WellKnownInode.moments, request.sourceID, to: day.ino))
+        try sql(tree.tables.makeMembers(in: album.ino))
         var photos: [DentryRow] = []
         try sql(
-            tables.eachPhoto(in: album.ino, after: 0) {
+            tree.tables.eachPhoto(in: album.ino, after: 0) {
                 photos.append($0)
                 return true
             })
         for photo in photos {
-            let inode = try inode(photo.ino)
+            let inode = try tree.inode(photo.ino)
             inode.names = nil
-            try insert(
-                DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino), in: day,
+            try tree.insert(
+                DentryRow(parent: day.ino, id: tree.counters.dentry, name: photo.name, ino: photo.ino),
+                in: day,
                 inode)
-            addLink(to: inode, now: now)
-            kernelNames.noteChange(of: photo.ino)
+            tree.addLink(to: inode, now: now)
+            tree.kernelNames.noteChange(of: photo.ino)
         }
         day.row.size = UInt64(photos.count)
         if wasListed && day.isUnlistedDay { request.from.row.countLinks(by: -1) }
         request.from.row.changed = now
-        touch(request.from)
-        try addEntry(request.to, request.newName, album, now: now)
+        tree.touch(request.from)
+        try tree.addEntry(request.to, request.newName, album, now: now)
         album.row.changed = now
-        touch(album)
-        kernelNames.noteChange(of: album.ino)
+        tree.touch(album)
+        tree.kernelNames.noteChange(of: album.ino)
     }
 
     // MARK: The kernel's names
@@ -197,6 +206,6 @@ extension PhotoTree {
     /// The kernel caches the dentry of a moved name for as long as its old place allowed. In a day, where the name may
     /// also be a different one, it must cache nothing.
     package func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
-        kernelNames.noteArrival(of: &inode.dentries, as: name, in: directory.ino)
+        tree.kernelNames.noteArrival(of: &inode.dentries, as: name, in: directory.ino)
     }
 }

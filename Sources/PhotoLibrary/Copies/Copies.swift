@@ -8,18 +8,22 @@ package import VaultStore
 
 /// Copies: files in albums with exactly a photo's bytes. A copy has an inode of its own and no name in
 /// moments. It shares the photo's content, and is removed with the photo.
-extension PhotoTree {
+package final class Copies {
+    private unowned let tree: Tree
+
+    init(_ tree: Tree) { self.tree = tree }
+
     /// The photo that a file is, or is a copy of; nil if it is a plain file.
     package func photo(representedBy inode: Inode) throws(FileError) -> Inode? {
         if inode.isPhoto { return inode }
-        guard inode.isCopy, let photo = try sql(tables.photo(ofCopy: inode.ino)) else { return nil }
-        return try self.inode(photo)
+        guard inode.isCopy, let photo = try sql(tree.tables.photo(ofCopy: inode.ino)) else { return nil }
+        return try tree.inode(photo)
     }
 
     package func copies(of photo: Inode) throws(FileError) -> [Inode] {
         guard photo.row.flags.contains(.shared) else { return [] }
         var copies: [Inode] = []
-        for ino in try sql(tables.copies(of: photo.ino)) { copies.append(try inode(ino)) }
+        for ino in try sql(tree.tables.copies(of: photo.ino)) { copies.append(try tree.inode(ino)) }
         return copies
     }
 
@@ -32,13 +36,13 @@ extension PhotoTree {
     ) throws(FileError) -> Bool {
         guard !probe.equals.isEmpty, !directory.isDay else { return false }
         if inode.isPhoto {
-            if try photo(inode).isPinned || inode.row.nlink < 2 { return false }
-        } else if try moment(of: inode) != nil {
+            if try tree.photos.photo(inode).isPinned || inode.row.nlink < 2 { return false }
+        } else if try tree.moments.moment(of: inode) != nil {
             return false
         }
-        let own = try datedByStill(PhotoRow(inode.row, probe, named: name, now: now))
+        let own = try tree.groups.datedByStill(PhotoRow(inode.row, probe, named: name, now: now))
         for equal in probe.equals {
-            guard let photo = try? self.inode(equal.ino), photo.row.revision == equal.revision,
+            guard let photo = try? tree.inode(equal.ino), photo.row.revision == equal.revision,
                 try canBeCopy(inode, dated: own, of: photo), photo.state?.share() ?? true
             else { continue }
             try makeCopy(inode, of: photo, space, now: now)
@@ -50,7 +54,7 @@ extension PhotoTree {
     /// Whether the photo may have copies now: it is a photo with a name in moments, and its bytes are saved.
     package func canHaveCopies(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isPhoto, inode.row.nlink > 0, inode.state?.hasUnsaved != true else { return false }
-        return try moment(of: inode) != nil
+        return try tree.moments.moment(of: inode) != nil
     }
 
     /// Whether the file may become a copy of the photo now; see `mayBeCopy`.
@@ -58,35 +62,35 @@ extension PhotoTree {
         guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canHaveCopies(photo) else {
             return false
         }
-        return try mayBeCopy(own, of: self.photo(photo))
+        return try mayBeCopy(own, of: tree.photos.photo(photo))
     }
 
     /// Makes a file a copy of a photo, with the same content.
     func makeCopy(_ inode: Inode, of photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         if inode.isPhoto {
-            try removeMoment(inode, now: now)
-            try deletePhoto(inode, space)
-            try sql(tables.moveCopies(of: inode.ino, to: photo.ino))
+            try tree.moments.removeMoment(inode, now: now)
+            try tree.photos.deletePhoto(inode, space)
+            try sql(tree.tables.moveCopies(of: inode.ino, to: photo.ino))
         }
         // A backup of the file that the photo was copied from has its content already.
         if inode.row.content != photo.row.content { try shareContent(of: photo, with: inode, space) }
         inode.row.flags.insert(.copy)
-        touch(inode)
-        try sql(tables.storeCopy(inode.ino, of: photo.ino))
-        kernelNames.noteChange(of: inode.ino)
+        tree.touch(inode)
+        try sql(tree.tables.storeCopy(inode.ino, of: photo.ino))
+        tree.kernelNames.noteChange(of: inode.ino)
     }
 
     private func shareContent(of photo: Inode, with inode: Inode, _ space: Space) throws(FileError) {
         let content = photo.row.content
-        let runs = try sql(tables.extents(of: content))
+        let runs = try sql(tree.tables.extents(of: content))
         try releaseContent(of: inode, space)
         inode.state?.adopt(content, runs)
         inode.row.content = content
         inode.row.allocated = photo.row.allocated
         inode.row.flags.insert(.shared)
         photo.row.flags.insert(.shared)
-        touch(photo)
-        try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
+        tree.touch(photo)
+        try sql(tree.tables.store(users: try tree.tables.users(of: content) + 1, of: content))
     }
 
     /// Replaces the content of an inode. A copy becomes an ordinary file; the copies of a photo lose it, and the first
@@ -99,14 +103,14 @@ extension PhotoTree {
         try releaseContent(of: inode, space)
         inode.row.content = content
         inode.row.flags.remove(.shared)
-        touch(inode)
+        tree.touch(inode)
     }
 
     /// Makes a copy an ordinary file.
     package func forgetCopy(_ inode: Inode) throws(FileError) {
-        try sql(tables.deleteCopy(inode.ino))
+        try sql(tree.tables.deleteCopy(inode.ino))
         inode.row.flags.remove(.copy)
-        touch(inode)
+        tree.touch(inode)
     }
 
     /// Call before a photo loses its bytes or becomes a plain file: makes its first copy the photo, under the same day,
@@ -114,7 +118,11 @@ extension PhotoTree {
     func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
         // In the trash, nameless copies must get their names back before they can be photos of their own.
         if photo.isTrashed, try !copies(of: photo).isEmpty {
-            if photo.row.nlink > 0 { try restore(photo, now: now) } else { try leaveTrash(photo) }
+            if photo.row.nlink > 0 {
+                try tree.trash.restore(photo, now: now)
+            } else {
+                try tree.trash.leaveTrash(photo)
+            }
         }
         let named = try copies(of: photo).filter { $0.row.nlink > 0 }
         var found: (copy: Inode, name: [UInt8])?
@@ -125,39 +133,41 @@ extension PhotoTree {
             for copy in named { try forgetCopy(copy) }
             return
         }
-        var row = try self.photo(photo)
+        var row = try tree.photos.photo(photo)
         row.ino = first.ino
         row.former = nil
         try handOver(photo, to: first)
-        try storePhoto(first, row)
-        try addMoment(first, day: row.day, name: name, now: now)
+        try tree.photos.storePhoto(first, row)
+        try tree.moments.addMoment(first, day: row.day, name: name, now: now)
     }
 
     private func nameOutsideTrash(of copy: Inode) throws(FileError) -> [UInt8]? {
-        for row in try names(of: copy) where try !isInTrash(inode(row.parent)) { return row.name }
+        for row in try tree.names(of: copy) where try !tree.isInTrash(tree.inode(row.parent)) {
+            return row.name
+        }
         return nil
     }
 
     /// Makes a copy the photo, and the photo its copy: for a copy that is moved into a day. The photo's name in moments
     /// is removed.
     func exchangeRoles(_ copy: Inode, _ photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
-        var row = try self.photo(photo)
+        var row = try tree.photos.photo(photo)
         row.ino = copy.ino
         row.former = nil
-        try removeMoment(photo, now: now)
+        try tree.moments.removeMoment(photo, now: now)
         try handOver(photo, to: copy)
-        try moveVersions(of: photo.ino, to: copy.ino, now: now)
-        try deletePhoto(photo, space)
-        try storePhoto(copy, row)
+        try tree.versions.moveVersions(of: photo.ino, to: copy.ino, now: now)
+        try tree.photos.deletePhoto(photo, space)
+        try tree.photos.storePhoto(copy, row)
         if photo.row.nlink > 0 {
-            try sql(tables.storeCopy(photo.ino, of: copy.ino))
+            try sql(tree.tables.storeCopy(photo.ino, of: copy.ino))
             photo.row.flags.insert(.copy)
         }
     }
 
     func handOver(_ photo: Inode, to copy: Inode) throws(FileError) {
         try forgetCopy(copy)
-        try sql(tables.moveCopies(of: photo.ino, to: copy.ino))
+        try sql(tree.tables.moveCopies(of: photo.ino, to: copy.ino))
     }
 
     /// Makes the copies of a photo that is saved with the same bytes those of the new file, which shares its content.
@@ -168,7 +178,7 @@ extension PhotoTree {
             return false
         }
         if photo.row.content != new.row.content { try shareContent(of: photo, with: new, space) }
-        try sql(tables.moveCopies(of: photo.ino, to: new.ino))
+        try sql(tree.tables.moveCopies(of: photo.ino, to: new.ino))
         return true
     }
 
@@ -176,16 +186,16 @@ extension PhotoTree {
     private func releaseContent(of inode: Inode, _ space: Space) throws(FileError) {
         let content = inode.row.content
         if try leaveContent(of: inode) { return }
-        try freeContent(content, space)
-        newlyRetired.add(content: content)
+        try tree.freeContent(content, space)
+        tree.newlyRetired.add(content: content)
     }
 
     /// Removes one user of a shared content; false if the inode is the only one.
     package func leaveContent(of inode: Inode) throws(FileError) -> Bool {
         guard inode.row.flags.contains(.shared) else { return false }
-        let users = try sql(tables.users(of: inode.row.content))
+        let users = try sql(tree.tables.users(of: inode.row.content))
         guard users > 1 else { return false }
-        try sql(tables.store(users: users - 1, of: inode.row.content))
+        try sql(tree.tables.store(users: users - 1, of: inode.row.content))
         return true
     }
 }

@@ -6,12 +6,21 @@ import VaultCatalogue
 import VaultFormat
 
 /// Photos in views: their names there, and their ratings.
-extension PhotoTree {
+package final class Views {
+    private unowned let tree: Tree
+    /// When photos last came into views or left them; the earliest time at the start of a session.
+    private(set) var modified = Timestamp(seconds: 0)
+
+    init(_ tree: Tree) { self.tree = tree }
+
+    /// Notes that a photo has come into views, left them, or changed its place.
+    func noteChange() { modified = .now() }
+
     // MARK: Names
 
     /// Names the photos among the marked inodes in views, after their names in moments, or takes them out of views.
     func settleViewNames() throws(CatalogueError) {
-        for ino in unrecorded.sorted() where ino <= Geometry.idMax {
+        for ino in tree.unrecorded.sorted() where ino <= Geometry.idMax {
             do throws(FileError) {
                 try settleViewName(of: ino)
             } catch {
@@ -19,20 +28,21 @@ extension PhotoTree {
                 if error == .noRoom { throw .noRoom }
             }
         }
-        hasLostMoment.removeAll(keepingCapacity: true)
+        tree.hasLostMoment.removeAll(keepingCapacity: true)
     }
 
     /// Keeps the name that a photo has, unless it has got another place or name in moments since.
     private func settleViewName(of ino: UInt64) throws(FileError) {
-        guard let inode = try existing(ino), inode.isPhoto else { return }
-        let moment = inode.isTrashed || orphans.contains(ino) ? nil : try self.moment(of: inode)?.row.name
-        let present = try sql(tables.viewName(of: ino))
+        guard let inode = try tree.existing(ino), inode.isPhoto else { return }
+        let moment =
+            inode.isTrashed || tree.orphans.contains(ino) ? nil : try tree.moments.moment(of: inode)?.row.name
+        let present = try sql(tree.tables.viewName(of: ino))
         guard let moment else {
             if present != nil { try setViewName(of: ino, nil) }
             return
         }
         if let present, present == moment { return }
-        if let present, !hasLostMoment.contains(ino), isNumberedForm(present, of: moment) { return }
+        if let present, !tree.hasLostMoment.contains(ino), isNumberedForm(present, of: moment) { return }
         let name = try freeViewName(moment, for: ino)
         if name != present { try setViewName(of: ino, name) }
     }
@@ -40,13 +50,13 @@ extension PhotoTree {
     /// The name, or a numbered form of it, that no other photo has in views.
     private func freeViewName(_ name: [UInt8], for ino: UInt64) throws(FileError) -> [UInt8] {
         func isFree(_ candidate: [UInt8]) throws(FileError) -> Bool {
-            let holder = try sql(tables.holder(ofViewName: candidate))
+            let holder = try sql(tree.tables.holder(ofViewName: candidate))
             return holder == nil || holder == ino
         }
         if try isFree(name) { return name }
         // Cameras count to 9999 and begin anew, so a name may be taken often: one query instead of one for each number.
-        let (prefix, limit) = (stemOf(name) + Array(" (".utf8), options.limits.numberedNames)
-        let taken = try sql(tables.viewNames(beginning: prefix, limit: limit))
+        let (prefix, limit) = (stemOf(name) + Array(" (".utf8), tree.options.limits.numberedNames)
+        let taken = try sql(tree.tables.viewNames(beginning: prefix, limit: limit))
         return try firstFreeName(name) { candidate throws(FileError) in
             guard taken.count < limit, candidate.starts(with: prefix) else { return try isFree(candidate) }
             return taken[candidate] == nil || taken[candidate] == ino
@@ -54,8 +64,8 @@ extension PhotoTree {
     }
 
     private func setViewName(of ino: UInt64, _ name: [UInt8]?) throws(FileError) {
-        try sql(tables.setViewName(of: ino, name))
-        viewsModified = .now()
+        try sql(tree.tables.setViewName(of: ino, name))
+        modified = .now()
     }
 
     // MARK: Ratings
@@ -64,16 +74,16 @@ extension PhotoTree {
     /// it is a photo without that attribute.
     package func followRatingAttribute(of inode: Inode) throws(FileError) -> Bool {
         guard inode.isPhoto else { return false }
-        var row = try photo(inode)
+        var row = try tree.photos.photo(inode)
         row.rating = 0
-        try storePhoto(inode, row)
+        try tree.photos.storePhoto(inode, row)
         return try ratingByAttribute(of: inode) == nil
     }
 
     /// The stars of a file's rating attribute; nil if it has none.
     func ratingByAttribute(of inode: Inode) throws(FileError) -> Int64? {
         guard inode.row.flags.contains(.hasAttributes),
-            let value = try sql(tables.extendedAttribute(inode.ino, ratingAttribute))
+            let value = try sql(tree.tables.extendedAttribute(inode.ino, ratingAttribute))
         else { return nil }
         return stars(ofHalves: value)
     }

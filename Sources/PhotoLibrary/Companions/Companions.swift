@@ -48,61 +48,41 @@ package struct CompanionMove {
 
 /// Live Photos, bursts, a raw file and its JPEG, a photo and its edit, and sidecars in days: files that were taken
 /// together stay together when one of them is re-dated or moved between days. For removals see
-/// `PhotoTree+RemovedCompanions.swift`.
+/// `Tree+RemovedCompanions.swift`.
 ///
 /// `mv day/* other/` moves every one of them itself. So companions do not follow at once, but when a directory is
 /// listed, or when a thread other than the mover looks one of them up.
-extension PhotoTree {
+package final class Companions {
+    unowned let tree: Tree
+    /// Files that are to follow a photo to another day, by inode.
+    package private(set) var moves: [UInt64: CompanionMove] = [:]
+
+    init(_ tree: Tree) { self.tree = tree }
+
+    /// Notes that a file does not follow its photo.
+    func forget(_ ino: UInt64) { moves[ino] = nil }
+
+    /// Notes that the companions of a photo stay, which has come back.
+    func keepBeside(_ photo: UInt64) { moves = moves.filter { $1.photo != photo || $1.caller == nil } }
+
+    /// Notes that a companion is to follow its photo.
+    func note(_ ino: UInt64, _ move: CompanionMove) { moves[ino] = move }
+
     /// The companions of a photo that is, or was, called `name` in a day: their rows, and photos' own.
-    private func companions(
+    func companions(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64
     ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
-        let own = try self.photo(photo)
-        var found = try companionsByStem(of: own, name, in: directory, captured: captured)
+        let own = try tree.photos.photo(photo)
+        var found = try tree.groups.companionsByStem(of: own, name, in: directory, captured: captured)
         // Also the companions by stem of photos with the same identifier: of a Live Photo's still, its raw
         // file.
-        for mate in try groupMates(of: own, in: directory.ino) {
+        for mate in try tree.groups.groupMates(of: own, in: directory.ino) {
             if !found.contains(where: { $0.row.id == mate.row.id }) { found.append(mate) }
             guard let row = mate.photo else { continue }
-            for other in try companionsByStem(
+            for other in try tree.groups.companionsByStem(
                 of: row, mate.row.name, in: directory, captured: row.captured)
             where other.inode.ino != photo.ino && !found.contains(where: { $0.row.id == other.row.id }) {
                 found.append(other)
-            }
-        }
-        return found
-    }
-
-    /// The photos in a directory that have a photo's identifier of a Live Photo or burst.
-    func groupMates(
-        of photo: PhotoRow, in directory: UInt64
-    ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
-        guard let group = photo.group else { return [] }
-        var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []
-        for ino in try sql(tables.photos(group: group, limit: siblingNamesMax)) where ino != photo.ino {
-            let other = try inode(ino)
-            for row in try names(of: other) where row.parent == directory {
-                found.append((row, other, try self.photo(other)))
-            }
-        }
-        return found
-    }
-
-    func companionsByStem(
-        of photo: PhotoRow, _ name: [UInt8], in directory: Inode, captured: Int64
-    ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
-        var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []
-        for stem in companionStems(name) {
-            let rows = try sql(
-                tables.dentries(
-                    in: directory.ino, beginning: stem + [UInt8(ascii: ".")], limit: siblingNamesMax))
-            for row in rows where row.ino != photo.ino {
-                let other = try inode(row.ino)
-                let otherPhoto = other.isPhoto ? try self.photo(other) : nil
-                guard isCompanion(row.name, otherPhoto, of: name, photo, captured: captured) else {
-                    continue
-                }
-                found.append((row, other, otherPhoto))
             }
         }
         return found
@@ -113,7 +93,7 @@ extension PhotoTree {
     func queueCompanionMoves(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64
     ) throws(FileError) {
-        companionMoves[photo.ino] = nil
+        moves[photo.ino] = nil
         guard directory.row.day != day else { return }
         try redirectCompanionMoves(of: photo, to: day)
         for other in try companions(of: photo, name, in: directory, captured: captured) {
@@ -123,11 +103,11 @@ extension PhotoTree {
 
     /// Lets companions that have not yet followed a photo follow it to its next day.
     private func redirectCompanionMoves(of photo: Inode, to day: Int64) throws(FileError) {
-        for (ino, move) in companionMoves where move.photo == photo.ino && move.day != nil {
-            let isThere = try existing(move.directory)?.row.day == day
-            let isPhoto = try existing(ino)?.isPhoto ?? false
-            companionMoves[ino]?.target = .day(day)
-            if isThere && isPhoto { companionMoves[ino] = nil }
+        for (ino, move) in moves where move.photo == photo.ino && move.day != nil {
+            let isThere = try tree.existing(move.directory)?.row.day == day
+            let isPhoto = try tree.existing(ino)?.isPhoto ?? false
+            moves[ino]?.target = .day(day)
+            if isThere && isPhoto { moves[ino] = nil }
         }
     }
 
@@ -140,15 +120,15 @@ extension PhotoTree {
 
     /// Notes a move of a companion.
     func note(_ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8]) {
-        companionMoves[row.ino] = CompanionMove(
+        moves[row.ino] = CompanionMove(
             directory: row.parent, name: row.name, target: target, photo: photo.ino, photoName: name,
-            mover: callerThread)
+            mover: tree.callerThread)
     }
 
     /// A companion's name in the day to which its photo was moved: after the photo's name there, which is another one
     /// if the photo was numbered, or renamed too.
     private func name(of move: CompanionMove, in day: Inode) throws(FileError) -> [UInt8] {
-        guard let photo = try existing(move.photo), let own = try moment(of: photo),
+        guard let photo = try tree.existing(move.photo), let own = try tree.moments.moment(of: photo),
             own.directory.ino == day.ino
         else { return move.name }
         let name = companionName(move.name, of: move.photoName, for: own.row.name)
@@ -159,13 +139,13 @@ extension PhotoTree {
     /// companion then has there. It replaces nothing under a name that the caller did not give.
     func renameBesidePhoto(_ request: RenameRequest) throws(FileError) -> RenameRequest {
         guard request.name == request.newName, request.from.isDay, request.to.isDay,
-            let move = companionMoves[request.source.ino], move.directory == request.from.ino
+            let move = moves[request.source.ino], move.directory == request.from.ino
         else { return request }
         guard case .day(let day) = move.target, day == request.to.row.day else { return request }
         let name = try name(of: move, in: request.to)
         guard name != request.newName else { return request }
         var request = request
-        request.newName = try freeName(request.to, name)
+        request.newName = try tree.freeName(request.to, name)
         request.target = nil
         return request
     }
@@ -174,18 +154,18 @@ extension PhotoTree {
     package func hasPendingCompanionMove(_ name: [UInt8], in directory: Inode, _ found: Inode?, thread: Int32)
         -> Bool
     {
-        guard !companionMoves.isEmpty else { return false }
+        guard !moves.isEmpty else { return false }
         if let found {
-            guard let move = companionMoves[found.ino], move.directory == directory.ino else { return false }
+            guard let move = moves[found.ino], move.directory == directory.ino else { return false }
             if thread != move.mover { return true }
-            companionMoves[found.ino]?.wasLookedUp = true
+            moves[found.ino]?.wasLookedUp = true
             return false
         }
         // Others look for what is coming back with its photo.
-        if companionMoves.values.contains(where: { $0.isReturning && $0.mover != thread }) { return true }
+        if moves.values.contains(where: { $0.isReturning && $0.mover != thread }) { return true }
         guard directory.isDay else { return false }
         // The companion's new place, unless the mover is about to move it there.
-        return companionMoves.values.contains { move in
+        return moves.values.contains { move in
             guard move.day == directory.row.day, !(move.mover == thread && move.wasLookedUp) else {
                 return false
             }
@@ -205,24 +185,24 @@ extension PhotoTree {
         _ infos: [UInt64: TrashInfo], _ space: Space, now: Timestamp
     ) throws(FileError) -> [UInt64] {
         var waiting: [(ino: UInt64, move: CompanionMove, isPhoto: Bool)] = []
-        for (ino, move) in companionMoves {
-            waiting.append((ino, move, try existing(ino)?.isPhoto ?? false))
+        for (ino, move) in moves {
+            waiting.append((ino, move, try tree.existing(ino)?.isPhoto ?? false))
         }
         // A sidecar that is also the video's goes once that has gone.
         waiting.sort { $0.isPhoto == $1.isPhoto ? $0.ino < $1.ino : $0.isPhoto }
-        companionMoves = [:]
+        moves = [:]
         var namelessInodes: [UInt64] = []
         for (ino, move, _) in waiting {
-            guard let inode = try? inode(ino), let directory = try? self.inode(move.directory),
-                let found = try find(directory, move.name), found.inode.ino == ino
+            guard let inode = try? tree.inode(ino), let directory = try? tree.inode(move.directory),
+                let found = try tree.find(directory, move.name), found.inode.ino == ino
             else { continue }
             let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
             switch move.target {
             case .day(let day): try follow(move, inode, row, from: directory, to: day, now: now)
             case .trash(let caller):
                 guard try mayGo(move, inode, from: directory) else { continue }
-                if trashDays > 0, infos[ino] == nil {
-                    companionMoves[ino] = move
+                if tree.trash.days > 0, infos[ino] == nil {
+                    moves[ino] = move
                     continue
                 }
                 try removeCompanion(inode, row, in: directory, infos[ino], caller, space, now: now)
@@ -239,19 +219,19 @@ extension PhotoTree {
         _ move: CompanionMove, _ inode: Inode, _ row: DentryRow, from directory: Inode, to number: Int64,
         now: Timestamp
     ) throws(FileError) {
-        let day = try dayDirectory(number, now: now)
+        let day = try tree.moments.dayDirectory(number, now: now)
         let name = try name(of: move, in: day)
         if inode.isPhoto {
-            var photo = try photo(inode)
+            var photo = try tree.photos.photo(inode)
             photo.pin(to: number)
-            try storePhoto(inode, photo)
-            try moveMoment(inode, to: number, named: name, now: now)
+            try tree.photos.storePhoto(inode, photo)
+            try tree.moments.moveMoment(inode, to: number, named: name, now: now)
         } else if day.ino == directory.ino {
             try renameSidecar(inode, row, in: day, to: name, move, now: now)
         } else {
-            let free = try freeName(day, name)
-            try withdraw(row, in: directory, inode, now: now)
-            try addEntry(day, free, inode, now: now)
+            let free = try tree.freeName(day, name)
+            try tree.withdraw(row, in: directory, inode, now: now)
+            try tree.addEntry(day, free, inode, now: now)
         }
     }
 
@@ -261,26 +241,14 @@ extension PhotoTree {
         _ inode: Inode, _ row: DentryRow, in day: Inode, to name: [UInt8], _ move: CompanionMove,
         now: Timestamp
     ) throws(FileError) {
-        guard name != row.name, let photo = try existing(move.photo), let own = try moment(of: photo),
+        guard name != row.name, let photo = try tree.existing(move.photo),
+            let own = try tree.moments.moment(of: photo),
             !isWorkingName(own.row.name), backupOriginal(own.row.name) == nil,
-            try !has(day, name), try !has(day, move.photoName),
+            try !tree.has(day, name), try !tree.has(day, move.photoName),
             try !hasPhoto(describedBy: row.name, in: day)
         else { return }
-        try withdraw(row, in: day, inode, now: now)
-        try addEntry(day, name, inode, now: now)
-        kernelNames.noteChange(of: inode.ino)
-    }
-
-    /// The still of a Live Photo's video: its companion in its day that is a picture, and may be read by all who may
-    /// read the video. Nil for all other photos.
-    package func still(of inode: Inode) throws(FileError) -> Inode? {
-        let row = try photo(inode)
-        guard isVideo(row), let own = try moment(of: inode) else { return nil }
-        return try companions(of: inode, own.row.name, in: own.directory, captured: row.captured)
-            .first { other in
-                other.photo.map { isStill($0, of: row) } ?? false
-                    && other.inode.row.uid == inode.row.uid && other.inode.row.gid == inode.row.gid
-                    && other.inode.row.mode & 0o444 == inode.row.mode & 0o444
-            }?.inode
+        try tree.withdraw(row, in: day, inode, now: now)
+        try tree.addEntry(day, name, inode, now: now)
+        tree.kernelNames.noteChange(of: inode.ino)
     }
 }

@@ -7,7 +7,17 @@ import VaultCatalogue
 import VaultFormat
 
 /// Versions of edited photos; see *Versions* in `Tree.md` of `PhotoLibrary`.
-extension PhotoTree {
+package final class Versions {
+    private unowned let tree: Tree
+    let policy: VersionPolicy
+    /// When the newest versions were taken, by the photos' inodes.
+    private var lastKept: RecentTable<UInt64, Int64>
+
+    init(_ tree: Tree, _ policy: VersionPolicy) {
+        (self.tree, self.policy) = (tree, policy)
+        lastKept = RecentTable(countMax: tree.options.limits.formerPhotos)
+    }
+
     // MARK: Making
 
     /// Keeps the saved bytes of a photo that is about to be changed, or replaced by another file, if they are due: see
@@ -21,13 +31,13 @@ extension PhotoTree {
     package func keepVersion(
         of photo: Inode, for ino: UInt64, snapshotRows rowsMax: Int = 0, now: Timestamp
     ) throws(FileError) -> Bool {
-        guard versions != .off, photo.isRegular, !photo.isVersion, photo.row.size > 0 else { return false }
+        guard policy != .off, photo.isRegular, !photo.isVersion, photo.row.size > 0 else { return false }
         let present = try versionsDirectory(of: ino)
-        let replaced = clocks.wall()
+        let replaced = tree.clocks.wall()
         var last: Int64?
         // Without an original the version is always kept, as the original.
-        if let present, try has(present, originalName) { last = try lastReplaced(in: present) }
-        let captured = photo.isPhoto ? try self.photo(photo).captured : nil
+        if let present, try tree.has(present, originalName) { last = try lastReplaced(in: present) }
+        let captured = photo.isPhoto ? try tree.photos.photo(photo).captured : nil
         let isAnother = captured != nil && lastKept[ino] != nil && captured != lastKept[ino]
         guard isAnother || needsVersion(lastReplaced: last, now: replaced) else { return false }
         let snapshot = try newSnapshot(of: photo, rowsMax: rowsMax)
@@ -36,7 +46,7 @@ extension PhotoTree {
         let directory =
             if let present { present } else { try makeVersionsDirectory(of: ino, like: photo, now: now) }
         let name = last == nil ? originalName : versionName(replaced: replaced)
-        let free = present == nil ? name : try freeName(directory, name)
+        let free = present == nil ? name : try tree.freeName(directory, name)
         try addVersion(of: photo, snapshot, named: free, to: directory, replaced: replaced, now: now)
         if let captured { lastKept.insert(captured, for: ino) }
         return true
@@ -45,11 +55,11 @@ extension PhotoTree {
     /// A number for a snapshot of a photo's content; nil if the content must be shared instead.
     private func newSnapshot(of photo: Inode, rowsMax: Int) throws(FileError) -> UInt64? {
         let content = photo.row.content
-        guard rowsMax > 0, photo.row.allocated > 0, try sql(tables.users(of: content)) == 1,
-            let id = SnapshotID.make(of: content, number: counters.content),
-            try sql(tables.firstExtents(of: content, limit: rowsMax + 1)).count <= rowsMax
+        guard rowsMax > 0, photo.row.allocated > 0, try sql(tree.tables.users(of: content)) == 1,
+            let id = SnapshotID.make(of: content, number: tree.counters.content),
+            try sql(tree.tables.firstExtents(of: content, limit: rowsMax + 1)).count <= rowsMax
         else { return nil }
-        _ = makeContent()
+        _ = tree.makeContent()
         return id
     }
 
@@ -58,7 +68,7 @@ extension PhotoTree {
         now: Timestamp
     ) throws(FileError) {
         let content = photo.row.content
-        let version = makeInode(
+        let version = tree.makeInode(
             mode: photo.row.mode, in: directory, Caller(uid: photo.row.uid, gid: photo.row.gid), now: now,
             content: snapshot ?? content)
         var row = photo.row
@@ -67,11 +77,11 @@ extension PhotoTree {
         // The time of access is that of the note that it is too old; see `VersionExpiry`.
         (row.accessed, row.changed) = (Timestamp(seconds: 0), Timestamp(seconds: replaced))
         version.row = row
-        try addEntry(directory, name, version, now: now)
-        if let snapshot { return try sql(tables.storeSnapshot(snapshot)) }
+        try tree.addEntry(directory, name, version, now: now)
+        if let snapshot { return try sql(tree.tables.storeSnapshot(snapshot)) }
         photo.row.flags.insert(.shared)
-        touch(photo)
-        try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
+        tree.touch(photo)
+        try sql(tree.tables.store(users: try tree.tables.users(of: content) + 1, of: content))
     }
 
     /// Makes an imported file, which has no name yet, a version of a photo.
@@ -80,34 +90,34 @@ extension PhotoTree {
     ) throws(FileError) {
         var directory = try versionsDirectory(of: photo)
         if directory == nil {
-            directory = try makeVersionsDirectory(of: photo, like: try inode(photo), now: now)
+            directory = try makeVersionsDirectory(of: photo, like: try tree.inode(photo), now: now)
         }
         guard let directory else { return }
         file.row.flags.insert(.version)
         (file.row.accessed, file.row.changed) = (Timestamp(seconds: 0), Timestamp(seconds: replaced))
-        try addEntry(directory, try freeName(directory, name), file, now: now)
+        try tree.addEntry(directory, try tree.freeName(directory, name), file, now: now)
         file.row.nlink = 1
-        touch(file)
+        tree.touch(file)
     }
 
     /// When the bytes of the newest version in a directory were replaced.
     private func lastReplaced(in directory: Inode) throws(FileError) -> Int64 {
         var last: UInt64?
         try sql(
-            tables.eachDentry(in: directory.ino, after: 0) {
+            tree.tables.eachDentry(in: directory.ino, after: 0) {
                 last = $0.ino
                 return true
             })
         guard let last else { return Int64.min }
-        return try inode(last).row.changed.seconds
+        return try tree.inode(last).row.changed.seconds
     }
 
     // MARK: Directories
 
     /// The directory of a file's own versions; nil if it has none.
     package func versionsDirectory(of ino: UInt64) throws(FileError) -> Inode? {
-        guard let root = try existing(WellKnownInode.versions), root.isDirectory, root.row.size > 0,
-            let found = try find(root, versionsDirectoryName(of: ino))?.inode, found.isDirectory
+        guard let root = try tree.existing(WellKnownInode.versions), root.isDirectory, root.row.size > 0,
+            let found = try tree.find(root, versionsDirectoryName(of: ino))?.inode, found.isDirectory
         else { return nil }
         return found
     }
@@ -116,16 +126,16 @@ extension PhotoTree {
     package func versionsDirectory(shownFor file: Inode) throws(FileError) -> Inode? {
         guard file.isRegular else { return nil }
         if let own = try versionsDirectory(of: file.ino) { return own }
-        guard file.isCopy, let photo = try photo(representedBy: file) else { return nil }
+        guard file.isCopy, let photo = try tree.copies.photo(representedBy: file) else { return nil }
         return try versionsDirectory(of: photo.ino)
     }
 
     /// Whether a file in a directory has versions.
     package func hasVersions(in directory: Inode) throws(FileError) -> Bool {
-        guard let root = try existing(WellKnownInode.versions), root.row.size > 0 else { return false }
+        guard let root = try tree.existing(WellKnownInode.versions), root.row.size > 0 else { return false }
         var isFound = false
         try sql(
-            tables.eachFileWithVersions(in: directory.ino, after: 0) { _ in
+            tree.tables.eachFileWithVersions(in: directory.ino, after: 0) { _ in
                 isFound = true
                 return false
             })
@@ -136,10 +146,10 @@ extension PhotoTree {
         of ino: UInt64, like photo: Inode, now: Timestamp
     ) throws(FileError) -> Inode {
         let root = try versionsRoot()
-        let made = makeInode(
+        let made = tree.makeInode(
             mode: directoryType | 0o700, in: root, Caller(uid: photo.row.uid, gid: photo.row.gid), now: now)
         made.row.nlink = 2
-        try addEntry(root, versionsDirectoryName(of: ino), made, now: now)
+        try tree.addEntry(root, versionsDirectoryName(of: ino), made, now: now)
         return made
     }
 
@@ -149,17 +159,17 @@ extension PhotoTree {
         let root = try versionsRoot()
         if let other = try versionsDirectory(of: new) {
             try renameOriginal(in: other, now: now)
-            for row in try rows(of: other) {
-                let file = try inode(row.ino)
-                try removeEntry(other, row.id, file, now: now)
-                try addEntry(directory, try freeName(directory, row.name), file, now: now)
+            for row in try tree.rows(of: other) {
+                let file = try tree.inode(row.ino)
+                try tree.removeEntry(other, row.id, file, now: now)
+                try tree.addEntry(directory, try tree.freeName(directory, row.name), file, now: now)
             }
             try removeDirectory(other, now: now)
         }
-        for row in try sql(tables.dentries(of: directory.ino)) {
-            try removeEntry(root, row.id, directory, now: now)
+        for row in try sql(tree.tables.dentries(of: directory.ino)) {
+            try tree.removeEntry(root, row.id, directory, now: now)
         }
-        try addEntry(root, versionsDirectoryName(of: new), directory, now: now)
+        try tree.addEntry(root, versionsDirectoryName(of: new), directory, now: now)
         if let captured = lastKept.remove(old) { lastKept.insert(captured, for: new) }
     }
 
@@ -178,19 +188,19 @@ extension PhotoTree {
 
     /// Renames the `original` in a directory after its time, because an older version becomes the original.
     func renameOriginal(in directory: Inode, now: Timestamp) throws(FileError) {
-        guard let (id, file, _) = try find(directory, originalName) else { return }
-        let name = try freeName(directory, versionName(replaced: file.row.changed.seconds))
-        try removeEntry(directory, id, file, now: now)
-        try addEntry(directory, name, file, now: now)
+        guard let (id, file, _) = try tree.find(directory, originalName) else { return }
+        let name = try tree.freeName(directory, versionName(replaced: file.row.changed.seconds))
+        try tree.removeEntry(directory, id, file, now: now)
+        try tree.addEntry(directory, name, file, now: now)
     }
 
     /// Removes an empty directory of versions.
     private func removeDirectory(_ directory: Inode, now: Timestamp) throws(FileError) {
-        for row in try sql(tables.dentries(of: directory.ino)) {
-            try removeEntry(try inode(row.parent), row.id, directory, now: now)
+        for row in try sql(tree.tables.dentries(of: directory.ino)) {
+            try tree.removeEntry(try tree.inode(row.parent), row.id, directory, now: now)
         }
-        try removeLink(to: directory, now: now)
-        inodesToDestroy.append(directory.ino)
+        try tree.removeLink(to: directory, now: now)
+        tree.inodesToDestroy.append(directory.ino)
     }
 
     // MARK: Giving up
@@ -198,17 +208,17 @@ extension PhotoTree {
     /// Removes the versions of a file that is destroyed.
     package func removeVersions(of ino: UInt64, now: Timestamp) throws(FileError) {
         guard let directory = try versionsDirectory(of: ino) else { return }
-        for row in try rows(of: directory) { try discardVersion(row, now: now) }
+        for row in try tree.rows(of: directory) { try discardVersion(row, now: now) }
     }
 
     /// Removes a version, if it still has that name; and the directory with the last one. Once the lock is released it
     /// is destroyed, unless it is open.
     package func discardVersion(_ row: DentryRow, now: Timestamp) throws(FileError) {
-        guard try sql(tables.dentry(row.parent, row.name))?.id == row.id else { return }
-        let (directory, file) = (try inode(row.parent), try inode(row.ino))
-        try removeEntry(directory, row.id, file, now: now)
-        try removeLink(to: file, now: now)
-        if file.row.nlink == 0 { inodesToDestroy.append(file.ino) }
+        guard try sql(tree.tables.dentry(row.parent, row.name))?.id == row.id else { return }
+        let (directory, file) = (try tree.inode(row.parent), try tree.inode(row.ino))
+        try tree.removeEntry(directory, row.id, file, now: now)
+        try tree.removeLink(to: file, now: now)
+        if file.row.nlink == 0 { tree.inodesToDestroy.append(file.ino) }
         if directory.row.size == 0 { try removeDirectory(directory, now: now) }
     }
 
@@ -216,18 +226,18 @@ extension PhotoTree {
 
     /// The photo that a version is of.
     package func file(ofVersion version: Inode) throws(FileError) -> Inode? {
-        guard let name = try names(of: version).first,
-            let directory = try sql(tables.dentries(of: name.parent)).first,
+        guard let name = try tree.names(of: version).first,
+            let directory = try sql(tree.tables.dentries(of: name.parent)).first,
             let ino = versionedFile(named: directory.name)
         else { return nil }
-        return try existing(ino)
+        return try tree.existing(ino)
     }
 
     /// The attributes of a version: its size and times, with owner and permissions of its photo, but not writable.
     package func versionAttributes(_ version: Inode) throws(FileError) -> Attributes {
-        var shown = attributes(version)
+        var shown = tree.attributes(version)
         if let file = try file(ofVersion: version) {
-            let like = attributes(file)
+            let like = tree.attributes(file)
             (shown.uid, shown.gid, shown.mode) = (like.uid, like.gid, like.mode)
         }
         shown.mode = regularType | shown.mode & 0o444
@@ -237,7 +247,7 @@ extension PhotoTree {
 
     /// The attributes of `.versions` beside photos: as the directory's.
     package func attributes(ofVersionsIn directory: Inode) -> Attributes {
-        var shown = attributes(directory)
+        var shown = tree.attributes(directory)
         shown.mode = directoryType | shown.mode & 0o555
         (shown.nlink, shown.size) = (2, 0)
         return shown
@@ -246,7 +256,7 @@ extension PhotoTree {
     /// The attributes of the directory of a file's versions. Read permission for the file permits entering
     /// it.
     package func attributes(ofVersionsOf file: Inode, in directory: Inode) -> Attributes {
-        var shown = attributes(file)
+        var shown = tree.attributes(file)
         let read = shown.mode & 0o444
         shown.mode = directoryType | read | read >> 2
         (shown.nlink, shown.size, shown.blocks) = (2, 0, 0)
@@ -256,7 +266,21 @@ extension PhotoTree {
 
     /// The name of a file from which the shown names of its versions get their extension.
     package func nameForVersions(of file: Inode) throws(FileError) -> [UInt8] {
-        if let own = try moment(of: file) { return own.row.name }
-        return try names(of: file).first?.name ?? []
+        if let own = try tree.moments.moment(of: file) { return own.row.name }
+        return try tree.names(of: file).first?.name ?? []
+    }
+
+    /// The parent of the directories of versions, made if it is missing.
+    package func versionsRoot() throws(FileError) -> Inode {
+        if let found = try tree.existing(WellKnownInode.versions) { return found }
+        var row = InodeRow(
+            ino: WellKnownInode.versions, mode: directoryType | 0o700, uid: tree.options.owner.uid,
+            gid: tree.options.owner.gid, now: .now())
+        row.nlink = 2
+        row.parent = WellKnownInode.root
+        // So that nothing below it is classified.
+        row.flags.insert(.working)
+        try sql(tree.tables.store(row))
+        return try tree.inode(WellKnownInode.versions)
     }
 }

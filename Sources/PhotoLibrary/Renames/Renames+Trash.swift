@@ -7,46 +7,42 @@ import VaultCatalogue
 import VaultStore
 
 /// Effects of rename(2) if the source or the target is in the trash.
-extension PhotoTree {
+extension Renames {
     // MARK: Into the trash
 
     /// Records since when a name has been in the trash.
     func noteTrashAge(_ request: RenameRequest) throws(FileError) {
         let ino = request.source.ino
         guard request.isFromTrash else {
-            return try storeTrashAge(of: ino, named: request.newName, in: request.to)
+            return try tree.trash.storeTrashAge(of: ino, named: request.newName, in: request.to)
         }
-        guard let id = try sql(tables.dentry(request.to.ino, request.newName))?.id else { throw .damaged }
-        try sql(tables.moveTrash(ino, request.sourceID, to: id))
-    }
-
-    /// Records that a name is in the trash from now on.
-    func storeTrashAge(of ino: UInt64, named name: [UInt8], in directory: Inode) throws(FileError) {
-        guard let id = try sql(tables.dentry(directory.ino, name))?.id else { throw .damaged }
-        try sql(tables.store(TrashRow(ino: ino, id: id, since: clocks.wall())))
+        guard let id = try sql(tree.tables.dentry(request.to.ino, request.newName))?.id else {
+            throw .damaged
+        }
+        try sql(tree.tables.moveTrash(ino, request.sourceID, to: id))
     }
 
     func forgetTrashAge(_ request: RenameRequest) throws(FileError) {
-        try sql(tables.deleteTrash(request.source.ino, request.sourceID))
+        try sql(tree.tables.deleteTrash(request.source.ino, request.sourceID))
     }
 
     /// A whole day: moves the directory that the kernel knows, with its photos.
     func trashDay(_ request: RenameRequest) throws(FileError) {
         let (day, now) = (request.source, request.now)
         try replaceDirectory(request)
-        let rows = try rows(of: day)
-        try removeEntry(request.from, request.sourceID, day, now: now)
+        let rows = try tree.rows(of: day)
+        try tree.removeEntry(request.from, request.sourceID, day, now: now)
         day.row.day = 0
         day.row.flags.remove(.madeByHand)
         day.row.changed = now
-        try addEntry(request.to, request.newName, day, now: now)
+        try tree.addEntry(request.to, request.newName, day, now: now)
         try noteTrashAge(request)
         for row in ownNamesFirst(rows) {
-            let inode = try self.inode(row.ino)
+            let inode = try tree.inode(row.ino)
             guard inode.isPhoto && !inode.isTrashed else { continue }
-            try removeToTrash(inode, named: row.name, request.caller, now: now)
+            try tree.trash.removeToTrash(inode, named: row.name, request.caller, now: now)
         }
-        kernelNames.noteChange(of: day.ino)
+        tree.kernelNames.noteChange(of: day.ino)
     }
 
     /// In a day, photos are recorded by their own names, not by the backup names next to them.
@@ -60,23 +56,23 @@ extension PhotoTree {
     func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
-        let rows = try rows(of: source)
+        let rows = try tree.rows(of: source)
         for row in rows {
-            guard try inode(row.ino).isRegular else { throw .notPermitted }
+            guard try tree.inode(row.ino).isRegular else { throw .notPermitted }
         }
         try replaceDirectory(request)
-        try removeEntry(request.from, request.sourceID, source, now: now)
-        try sql(tables.deleteTrash(source.ino, request.sourceID))
+        try tree.removeEntry(request.from, request.sourceID, source, now: now)
+        try sql(tree.tables.deleteTrash(source.ino, request.sourceID))
         source.row.day = number
         if rows.isEmpty { source.row.flags.insert(.madeByHand) }
         source.row.changed = now
-        try addEntry(request.to, request.newName, source, now: now)
-        for row in rows { noteArrival(of: try inode(row.ino), as: row.name, in: source) }
+        try tree.addEntry(request.to, request.newName, source, now: now)
+        for row in rows { noteArrival(of: try tree.inode(row.ino), as: row.name, in: source) }
         var settled: Set<UInt64> = []
         for row in ownNamesFirst(rows) where settled.insert(row.ino).inserted {
             try restoreIntoDay(row, in: source, space, now: now)
         }
-        kernelNames.noteChange(of: source.ino)
+        tree.kernelNames.noteChange(of: source.ino)
     }
 
     /// Makes a file's name its moment, in the day that its directory has become. Its other names in days go, but for
@@ -85,24 +81,27 @@ extension PhotoTree {
         throws(FileError)
     {
         // A copy that has taken the place of its photo has taken this name of the photo too.
-        guard try sql(tables.dentry(day.ino, row.name))?.id == row.id else { return }
-        let inode = try self.inode(row.ino)
-        if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
-        if inode.isCopy, let photo = try photo(representedBy: inode) {
-            try exchangeRoles(inode, photo, space, now: now)
+        guard try sql(tree.tables.dentry(day.ino, row.name))?.id == row.id else { return }
+        let inode = try tree.inode(row.ino)
+        if inode.isCopy, let photo = try tree.trash.trashedPhoto(behind: inode) {
+            try tree.trash.restore(photo, now: now)
+        }
+        if inode.isCopy, let photo = try tree.copies.photo(representedBy: inode) {
+            try tree.copies.exchangeRoles(inode, photo, space, now: now)
         }
         guard inode.isPhoto else { return }
-        if inode.isTrashed { try restore(inode, now: now) }
-        try keepOnly(row, amongDaysOf: inode, keepsBackups: backupOriginal(row.name) == nil, now: now)
-        kernelNames.noteChange(of: inode.ino)
+        if inode.isTrashed { try tree.trash.restore(inode, now: now) }
+        try tree.moments.keepOnly(
+            row, amongDaysOf: inode, keepsBackups: backupOriginal(row.name) == nil, now: now)
+        tree.kernelNames.noteChange(of: inode.ino)
         try pin(inode, to: day.row.day)
     }
 
     /// Pins a photo to a day, unless it is its own.
     private func pin(_ inode: Inode, to day: Int64) throws(FileError) {
-        var row = try photo(inode)
+        var row = try tree.photos.photo(inode)
         guard row.day != day else { return }
         row.pin(to: day)
-        try storePhoto(inode, row)
+        try tree.photos.storePhoto(inode, row)
     }
 }

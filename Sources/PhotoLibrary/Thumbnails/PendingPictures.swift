@@ -12,28 +12,35 @@ package struct ThumbnailPending: Sendable {
 }
 
 /// Tracks photos that may lack a standard picture. New ones need no row: they are those from `counters.pictured` on.
-extension PhotoTree {
+package final class PendingPictures {
+    private unowned let tree: Tree
+    /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
+    private var isBatchActive = false
+    private var late: [UInt64] = []
+
+    init(_ tree: Tree) { self.tree = tree }
+
     /// Notes that a photo lost its picture, or became a photo late.
     package func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
-        guard ino < counters.pictured else { return }
-        if try sql(tables.isInPendingRange(ino)) {
+        guard ino < tree.counters.pictured else { return }
+        if try sql(tree.tables.isInPendingRange(ino)) {
             // The batch may already have passed it, and the range not be cut yet.
-            if isBatchActive { lateThumbnailPending.append(ino) }
+            if isBatchActive { late.append(ino) }
         } else {
-            try sql(tables.store(InodeRange(first: ino, end: ino + 1)))
+            try sql(tree.tables.store(InodeRange(first: ino, end: ino + 1)))
         }
     }
 
     /// Whether a photo may lack a picture. Reads a row or two.
     package func hasThumbnailPending() throws(FileError) -> Bool {
-        if try sql(tables.highestPendingRange()) != nil { return true }
+        if try sql(tree.tables.highestPendingRange()) != nil { return true }
         return try hasNewPhotos()
     }
 
     private func hasNewPhotos() throws(FileError) -> Bool {
-        guard counters.pictured < counters.ino else { return false }
-        let new = InodeRange(first: counters.pictured, end: counters.ino)
-        return try !sql(tables.photos(in: new, limit: 1)).isEmpty
+        guard tree.counters.pictured < tree.counters.ino else { return false }
+        let new = InodeRange(first: tree.counters.pictured, end: tree.counters.ino)
+        return try !sql(tree.tables.photos(in: new, limit: 1)).isEmpty
     }
 
     /// The next photos; nil if there are no more to examine.
@@ -45,15 +52,15 @@ extension PhotoTree {
     ) throws(FileError) -> ThumbnailPending? {
         if let examined, let unexamined { try cut(examined, to: unexamined) }
         isBatchActive = false
-        for ino in lateThumbnailPending { try noteThumbnailPending(ino) }
-        lateThumbnailPending = []
+        for ino in late { try noteThumbnailPending(ino) }
+        late = []
         if try hasNewPhotos() {
-            try sql(tables.store(InodeRange(first: counters.pictured, end: counters.ino)))
-            counters.pictured = counters.ino
+            try sql(tree.tables.store(InodeRange(first: tree.counters.pictured, end: tree.counters.ino)))
+            tree.counters.pictured = tree.counters.ino
         }
-        guard let range = try sql(tables.highestPendingRange()) else { return nil }
-        let photos = try sql(tables.photos(in: range, limit: options.limits.backgroundThumbnails))
-        let isAll = photos.count < options.limits.backgroundThumbnails
+        guard let range = try sql(tree.tables.highestPendingRange()) else { return nil }
+        let photos = try sql(tree.tables.photos(in: range, limit: tree.options.limits.backgroundThumbnails))
+        let isAll = photos.count < tree.options.limits.backgroundThumbnails
         isBatchActive = true
         return ThumbnailPending(
             range: range.first..<max(range.first, range.end),
@@ -63,9 +70,9 @@ extension PhotoTree {
 
     private func cut(_ range: Range<UInt64>, to rest: Range<UInt64>) throws(FileError) {
         if rest.isEmpty {
-            try sql(tables.deleteRange(from: range.lowerBound))
+            try sql(tree.tables.deleteRange(from: range.lowerBound))
         } else if rest != range {
-            try sql(tables.store(InodeRange(first: rest.lowerBound, end: rest.upperBound)))
+            try sql(tree.tables.store(InodeRange(first: rest.lowerBound, end: rest.upperBound)))
         }
     }
 }
