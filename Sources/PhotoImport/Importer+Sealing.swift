@@ -11,7 +11,7 @@ extension Importer {
         session.committer.waitForStagedPages()
         try session.requireRowRoom()
         let sealed = SealedContent(
-            content: try session.changing { tree throws(FileError) in tree.makeContent() })
+            content: try session.change { change throws(FileError) in change.tree.makeContent() })
         do throws(FileError) {
             if try fill(sealed, from: source, proceed), source.isUnchanged {
                 // One commit gets all of its rows.

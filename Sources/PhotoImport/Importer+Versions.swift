@@ -19,8 +19,8 @@ extension Importer {
         guard let sealed = try seal(file.source, proceed) else { return nil }
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: file.name.bytes, details: file.details, sealed: sealed)
-        let made = try session.changing { tree throws(FileError) in
-            try tree.imports.enter(edit: arrival, candidate.row, of: ino, session.space)
+        let made = try session.change { change throws(FileError) in
+            try change.tree.imports.enter(edit: arrival, candidate.row, of: ino, session.space, change)
         }
         // Moves companions with their photo to the photo's new day.
         try session.applyCompanionMoves()
@@ -49,17 +49,17 @@ extension Importer {
         guard let sealed = try seal(file.source, proceed) else { return nil }
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: stored.name, details: file.details, sealed: sealed)
-        return try session.changing { tree throws(FileError) in
-            let photo = try tree.inode(ino)
+        return try session.change { change throws(FileError) in
+            let photo = try change.tree.inode(ino)
             guard photo.isRegular, photo.row.nlink > 0 else { throw .noEntry }
             let now = Timestamp.now()
-            let made = try tree.imports.adopt(
-                arrival, in: try tree.directory(WellKnownInode.albums), session.space, now: now)
+            let made = try change.tree.imports.adopt(
+                arrival, in: try change.tree.directory(WellKnownInode.albums), session.space, now: now)
             do throws(FileError) {
-                try tree.versions.adoptVersion(
+                try change.tree.versions.adoptVersion(
                     made, named: stored.name, of: ino, replaced: stored.replaced, now: now)
             } catch {
-                tree.imports.orphanIfNameless(made, now: now)
+                change.tree.imports.orphanIfNameless(made, now: now)
                 throw error
             }
             return made.ino

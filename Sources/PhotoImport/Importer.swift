@@ -166,10 +166,10 @@ public struct Importer {
                     file: Arrival(name: sidecar.name.bytes, details: sidecar.details, sealed: bytes),
                     equal: try equalFile(to: sidecar, album: place.album, day: day)))
         }
-        return try session.changing { tree throws(FileError) in
-            let made = try tree.imports.enter(
+        return try session.change { change throws(FileError) in
+            let made = try change.tree.imports.enter(
                 arrival, beside, candidate.row, album: place.album, day: day,
-                isNameGivenInMoments: place.album == nil && place.day == nil, session.space)
+                isNameGivenInMoments: place.album == nil && place.day == nil, session.space, change)
             return Added(photo: made.photo, sidecars: made.sidecars)
         }
     }
@@ -191,13 +191,13 @@ public struct Importer {
         guard let sealed = try seal(sidecar.source, { _ in true }) else { return nil }
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: sidecar.name.bytes, details: sidecar.details, sealed: sealed)
-        let made = try session.changing { tree throws(FileError) -> Inode? in
-            let places = try tree.imports.places(of: ino, beside: arrival.name, named: name.bytes)
+        let made = try session.change { change throws(FileError) -> Inode? in
+            let places = try change.tree.imports.places(of: ino, beside: arrival.name, named: name.bytes)
             let chosen = places.first { album == nil ? $0.directory.isDay : $0.directory.ino == album }
             guard let chosen, chosen.found == nil, chosen.name.count <= nameBytesMax else { return nil }
-            let ino = try tree.imports.enter(
+            let ino = try change.tree.imports.enter(
                 arrival, as: chosen.name, in: chosen.directory, session.space, now: .now())
-            return try tree.inode(ino)
+            return try change.tree.inode(ino)
         }
         guard let made else { return nil }
         try classifier.classifyBesideSidecar(made)
@@ -231,26 +231,26 @@ public struct Importer {
         guard let sealed = try seal(file.source, proceed) else { return nil }
         defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: file.name.bytes, details: file.details, sealed: sealed)
-        return try session.changing { tree throws(FileError) in
-            let parent = try tree.directory(directory)
+        return try session.change { change throws(FileError) in
+            let parent = try change.tree.directory(directory)
             guard parent.area == .album || parent.area == .day else { throw .notPermitted }
-            let name = try tree.freeName(parent, arrival.name)
-            return try tree.imports.enter(arrival, as: name, in: parent, session.space, now: .now())
+            let name = try change.tree.freeName(parent, arrival.name)
+            return try change.tree.imports.enter(arrival, as: name, in: parent, session.space, now: .now())
         }
     }
 
     /// Adds a photo of the library to an album, unless it is already there. Returns true if it was added.
     public func addToAlbum(_ ino: UInt64, _ album: UInt64, named name: Name) throws(FileError) -> Bool {
         try library.checkNew(name)
-        return try session.changing { tree throws(FileError) in
-            let photo = try tree.inode(ino)
-            let directory = try tree.directory(album)
+        return try session.change { change throws(FileError) in
+            let photo = try change.tree.inode(ino)
+            let directory = try change.tree.directory(album)
             guard photo.row.nlink > 0, directory.area == .album else { throw .noEntry }
-            if try tree.imports.lies(photo, in: album) { return false }
+            if try change.tree.imports.lies(photo, in: album) { return false }
             let now = Timestamp.now()
-            let free = try tree.freeName(directory, name.bytes)
-            try tree.addEntry(directory, free, photo, isMember: photo.isPhoto, now: now)
-            tree.addLink(to: photo, now: now)
+            let free = try change.tree.freeName(directory, name.bytes)
+            try change.tree.addEntry(directory, free, photo, isMember: photo.isPhoto, now: now)
+            change.tree.addLink(to: photo, now: now)
             return true
         }
     }
@@ -269,16 +269,16 @@ public struct Importer {
     /// Returns false if the file already has the name.
     public func addName(_ name: Name, of ino: UInt64, in album: UInt64) throws(FileError) -> Bool {
         try library.checkNew(name)
-        return try session.changing { tree throws(FileError) in
-            let file = try tree.inode(ino)
-            let directory = try tree.directory(album)
+        return try session.change { change throws(FileError) in
+            let file = try change.tree.inode(ino)
+            let directory = try change.tree.directory(album)
             guard file.row.nlink > 0, directory.area == .album else { throw .noEntry }
             // An earlier run may have numbered it.
-            if try takenNames(name.bytes, in: album, tree).contains(ino) { return false }
+            if try takenNames(name.bytes, in: album, change.tree).contains(ino) { return false }
             let now = Timestamp.now()
-            let free = try tree.freeName(directory, name.bytes)
-            try tree.addEntry(directory, free, file, isMember: file.isPhoto, now: now)
-            tree.addLink(to: file, now: now)
+            let free = try change.tree.freeName(directory, name.bytes)
+            try change.tree.addEntry(directory, free, file, isMember: file.isPhoto, now: now)
+            change.tree.addLink(to: file, now: now)
             return true
         }
     }
@@ -317,14 +317,16 @@ public struct Importer {
         of ino: UInt64, named name: Name, _ details: FileDetails, to album: UInt64
     ) throws(FileError) -> UInt64 {
         try library.checkNew(name)
-        return try session.changing { tree throws(FileError) in
-            let photo = try tree.inode(ino)
-            let directory = try tree.directory(album)
-            guard try tree.copies.canHaveCopies(photo), directory.area == .album, photo.state?.share() ?? true
+        return try session.change { change throws(FileError) in
+            let photo = try change.tree.inode(ino)
+            let directory = try change.tree.directory(album)
+            guard try change.tree.copies.canHaveCopies(photo), directory.area == .album,
+                photo.state?.share() ?? true
             else {
                 throw .noEntry
             }
-            return try tree.imports.enterCopy(of: photo, name.bytes, details, in: directory, session.space)
+            return try change.tree.imports.enterCopy(
+                of: photo, name.bytes, details, in: directory, session.space, change)
         }
     }
 
@@ -362,8 +364,8 @@ public struct Importer {
             file.writer.lock()
             defer { file.writer.unlock() }
             let classification = classifier.classify(file, equals: .none)
-            try session.changing { tree throws(FileError) in
-                try tree.imports.pinIfNeeded(file.inode, classification, in: day, now: .now())
+            try session.change { change throws(FileError) in
+                try change.tree.imports.pinIfNeeded(file.inode, classification, in: day, change)
             }
         }
     }

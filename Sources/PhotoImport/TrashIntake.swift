@@ -166,10 +166,10 @@ public final class TrashIntake {
     /// Dates a name in the trash to now, and notifies the kernel of the directories that changed with it.
     private func date(_ name: Name, in directory: UInt64, changed: [UInt64]) throws(FileError) {
         let now = library.session.clock.wall
-        try library.session.changing { tree throws(FileError) in
-            guard let row = try sql(tree.tables.dentry(directory, name.bytes)) else { return }
-            try sql(tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
-            for ino in [directory] + changed { tree.kernelNames.noteChange(of: ino) }
+        try library.session.change { change throws(FileError) in
+            guard let row = try sql(change.tree.tables.dentry(directory, name.bytes)) else { return }
+            try sql(change.tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
+            for ino in [directory] + changed { change.tree.kernelNames.noteChange(of: ino) }
         }
     }
 

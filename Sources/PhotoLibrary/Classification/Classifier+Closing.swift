@@ -69,13 +69,12 @@ extension Classifier {
         throws(FileError)
     {
         let wasNoted = file.isNotedPending
-        try session.save(file) { tree throws(FileError) in
-            tree.callerThread = thread
-            try tree.effects.apply(classification, to: file.inode, session.space, now: .now())
+        try session.save(file, by: thread) { change throws(FileError) in
+            try change.tree.effects.apply(classification, to: file.inode, session.space, change)
             if classification.isUndecided {
-                try sql(tree.tables.addPendingClassification(file.ino))
+                try sql(change.tree.tables.addPendingClassification(file.ino))
             } else if wasNoted {
-                try sql(tree.tables.removePendingClassification(file.ino))
+                try sql(change.tree.tables.removePendingClassification(file.ino))
             }
         }
         file.isNotedPending = false

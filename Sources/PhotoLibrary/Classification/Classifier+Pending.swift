@@ -54,7 +54,8 @@ extension Classifier {
                 cookie = last.id
             }
         }
-        try session.changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(top))
+        try session.change { change throws(FileError) in
+            try sql(change.tree.tables.removePendingClassification(top))
         }
     }
 
@@ -78,7 +79,8 @@ extension Classifier {
         }
         if isDirectory { return try classifyBelow(ino) }
         if isWanted { return try classifyIfMedia(ino) }
-        try session.changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(ino))
+        try session.change { change throws(FileError) in
+            try sql(change.tree.tables.removePendingClassification(ino))
         }
     }
 
@@ -102,8 +104,8 @@ extension Classifier {
                 switch classification {
                 case .unknown: return
                 case .plain:
-                    return try session.save(file) { tree throws(FileError) in
-                        try sql(tree.tables.removePendingClassification(ino))
+                    return try session.save(file) { change throws(FileError) in
+                        try sql(change.tree.tables.removePendingClassification(ino))
                     }
                 case .media:
                     file.isNotedPending = true
@@ -120,9 +122,11 @@ extension Classifier {
                 try tree.trash.trashedPhoto(behind: tree.inode(ino)) != nil
             })
         else { return false }
-        return try session.changing { tree throws(FileError) in
-            guard let photo = try tree.trash.trashedPhoto(behind: tree.inode(ino)) else { return false }
-            try tree.trash.restore(photo, now: .now())
+        return try session.change { change throws(FileError) in
+            guard let photo = try change.tree.trash.trashedPhoto(behind: change.tree.inode(ino)) else {
+                return false
+            }
+            try change.tree.trash.restore(photo, change)
             return true
         }
     }

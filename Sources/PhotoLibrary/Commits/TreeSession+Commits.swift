@@ -81,7 +81,7 @@ extension TreeSession {
         guard (try? locked({ tree throws(FileError) in tree.saves.hasWithheldPhotos })) == true else {
             return false
         }
-        return (try? changing { tree throws(FileError) in tree.saves.destroyWithheld() }) ?? false
+        return (try? change { change throws(FileError) in change.tree.saves.destroyWithheld() }) ?? false
     }
 
     /// Destroys expired trash and versions, until that time of the monotonic clock. Returns true if some are left.

@@ -57,9 +57,9 @@ extension TreeSession {
         while let moves = try nextMoves(in: sectors) {
             guard try move(moves) else { return }
         }
-        try changing(for: .removal) { tree throws(FileError) in
+        try change(for: .removal) { change throws(FileError) in
             // The next durable commits write these records elsewhere.
-            tree.unrecorded.formUnion(try sql(tree.tables.identities(in: sectors)))
+            change.tree.unrecorded.formUnion(try sql(change.tree.tables.identities(in: sectors)))
         }
         var (used, idle) = (space.usedSectors(in: sectors), 0)
         while used > 0, idle < Self.idleCommits, commitAndOverwrite() {
@@ -125,18 +125,22 @@ extension TreeSession {
         let rowCount = moves.reduce(0) { $0 + $1.rows.count + $1.parts.count }
         var (done, left): ([Move], [Move]) = ([], moves)
         defer { space.abandon(left.flatMap(\.new)) }
-        try changing(for: .removal, pages: Self.pagesPerChange + rowCount) { tree throws(FileError) in
+        try change(for: .removal, pages: Self.pagesPerChange + rowCount) { change throws(FileError) in
             // Records tell where contents lie.
             let sectors = moves[0].run.sector..<moves[moves.count - 1].run.endSector
-            tree.unrecorded.formUnion(try sql(tree.tables.inodes(withExtentsIn: sectors)))
+            change.tree.unrecorded.formUnion(try sql(change.tree.tables.inodes(withExtentsIn: sectors)))
             left = []
             defer {
                 space.adopt(done.flatMap(\.new))
                 space.free(done.map(\.old), overwriting: true)
             }
-            let open = tree.openFiles(of: Set(moves.flatMap { $0.rows.map(\.content) }))
+            let open = change.tree.openFiles(of: Set(moves.flatMap { $0.rows.map(\.content) }))
             for move in moves {
-                if (try? apply(move, open, tree)) == true { done.append(move) } else { left.append(move) }
+                if (try? apply(move, open, change.tree)) == true {
+                    done.append(move)
+                } else {
+                    left.append(move)
+                }
             }
         }
         return !done.isEmpty

@@ -18,7 +18,7 @@ extension Companions {
     ///
     /// - Parameter lost: the names outside the trash that it and its copies had.
     func noteCompanions(
-        ofRemoved photo: Inode, lost: [DentryRow], _ caller: Caller
+        ofRemoved photo: Inode, lost: [DentryRow], _ caller: Caller, _ change: Change
     ) throws(FileError) {
         forget(photo.ino)
         var linked: Set<UInt64> = []
@@ -32,7 +32,7 @@ extension Companions {
                     guard linked.insert(video.id).inserted else { continue }
                     try link(video, to: photo)
                     if try !hasStill(try tree.inode(video.ino), video.name, in: directory) {
-                        note(video, .trash(caller), of: photo, row.name)
+                        note(video, .trash(caller), of: photo, row.name, change)
                     }
                 }
             }
@@ -45,16 +45,17 @@ extension Companions {
                 guard linked.insert(sidecar.id).inserted else { continue }
                 try link(sidecar, to: photo)
                 if try !hasPhoto(describedBy: sidecar.name, in: directory) {
-                    note(sidecar, .trash(caller), of: photo, row.name)
+                    note(sidecar, .trash(caller), of: photo, row.name, change)
                 }
             }
         }
-        try noteLateCompanions(ofRemoved: photo, own, except: linked, caller)
+        try noteLateCompanions(ofRemoved: photo, own, except: linked, caller, change)
     }
 
     /// Companions that have not yet followed the photo from the day that it was in before.
     private func noteLateCompanions(
-        ofRemoved photo: Inode, _ own: PhotoRow, except linked: Set<UInt64>, _ caller: Caller
+        ofRemoved photo: Inode, _ own: PhotoRow, except linked: Set<UInt64>, _ caller: Caller,
+        _ change: Change
     ) throws(FileError) {
         for (ino, move) in moves where move.photo == photo.ino && move.day != nil {
             guard let companion = try tree.existing(ino), let directory = try tree.existing(move.directory),
@@ -70,7 +71,7 @@ extension Companions {
             }
             let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
             try link(row, to: photo)
-            note(row, .trash(caller), of: photo, move.photoName)
+            note(row, .trash(caller), of: photo, move.photoName, change)
         }
     }
 
@@ -154,16 +155,16 @@ extension Companions {
     /// Removes a companion of a removed photo: into the trash, or for good if none is kept.
     func removeCompanion(
         _ inode: Inode, _ row: DentryRow, in directory: Inode, _ info: TrashInfo?, _ caller: Caller,
-        _ space: Space, now: Timestamp
+        _ space: Space, _ change: Change
     ) throws(FileError) {
         if inode.isPhoto {
-            try tree.trash.removePhoto(inode, named: row.name, in: directory, info, caller, space, now: now)
+            try tree.trash.removePhoto(inode, named: row.name, in: directory, info, caller, space, change)
         } else if tree.trash.days > 0 {
             try tree.trash.removePlainFile(
-                inode, row.id, named: row.name, in: directory, info, caller, space, now: now)
+                inode, row.id, named: row.name, in: directory, info, caller, space, now: change.now)
         } else {
-            try tree.removeEntry(directory, row.id, inode, now: now)
-            try tree.removeLink(to: inode, now: now)
+            try tree.removeEntry(directory, row.id, inode, now: change.now)
+            try tree.removeLink(to: inode, now: change.now)
         }
         tree.noteLost(row, in: directory)
     }
@@ -176,7 +177,7 @@ extension Companions {
     ///   - recorded: their names when the photo was removed.
     ///   - own: the photo's own names in albums then, and those of its copies; `name`: its name in its day.
     func noteReturn(
-        of recorded: [DentryRow], with photo: Inode, _ name: [UInt8], _ own: [DentryRow]
+        of recorded: [DentryRow], with photo: Inode, _ name: [UInt8], _ own: [DentryRow], _ change: Change
     ) throws(FileError) {
         let day = try tree.photos.photo(photo).day
         for row in recorded {
@@ -187,7 +188,7 @@ extension Companions {
             let move = CompanionMove(
                 directory: present.parent, name: present.name,
                 target: .restored(CompanionMove.Origin(parent: row.parent, name: row.name, day: day)),
-                photo: beside?.ino ?? photo.ino, photoName: beside?.name ?? name, mover: tree.callerThread)
+                photo: beside?.ino ?? photo.ino, photoName: beside?.name ?? name, mover: change.thread)
             note(row.ino, move)
         }
     }
@@ -204,7 +205,7 @@ extension Companions {
 
     /// Notes the companions beside a photo that is restored from a directory in the trash that was a day: they went
     /// with that. In `files` itself each file lies for its own reason.
-    func noteReturnBeside(_ photo: Inode, in directory: Inode) throws(FileError) {
+    func noteReturnBeside(_ photo: Inode, in directory: Inode, _ change: Change) throws(FileError) {
         guard let kept = try sql(tree.tables.trashRow(photo.ino, 0)),
             try tree.trash.trash(withFiles: directory) == nil
         else { return }
@@ -216,13 +217,13 @@ extension Companions {
                 if inode.isTrashed, try tree.photos.photo(inode).day == own.day { found.append(video) }
             }
         }
-        try noteReturn(of: found, with: photo, kept.name, [])
+        try noteReturn(of: found, with: photo, kept.name, [], change)
     }
 
     /// Brings a companion back that went with its photo. Follows the photo if that was restored to another day.
     func restoreCompanion(
         _ inode: Inode, _ row: DentryRow, in directory: Inode, _ move: CompanionMove,
-        to place: CompanionMove.Origin, now: Timestamp, _ namelessInodes: inout [UInt64]
+        to place: CompanionMove.Origin, _ change: Change
     ) throws(FileError) {
         guard let holder = try tree.existing(move.photo),
             let photo = try tree.copies.photo(representedBy: holder),
@@ -233,26 +234,26 @@ extension Companions {
         guard try tree.isInTrash(directory) else {
             // It had not gone yet.
             if isElsewhere, directory.isDay {
-                try follow(move, inode, row, from: directory, to: day, now: now)
+                try follow(move, inode, row, from: directory, to: day, change)
             }
             return
         }
         if inode.isTrashed {
-            try noteReturnBeside(inode, in: directory)
-            try tree.trash.restore(inode, now: now)
+            try noteReturnBeside(inode, in: directory, change)
+            try tree.trash.restore(inode, change)
             if isElsewhere {
                 var own = try tree.photos.photo(inode)
                 own.pin(to: day)
-                try tree.photos.storePhoto(inode, own)
-                try tree.moments.moveMoment(inode, to: day, now: now)
+                try tree.photos.storePhoto(inode, own, change)
+                try tree.moments.moveMoment(inode, to: day, now: change.now)
             }
         } else if isPlainFile(inode) {
-            guard try putBack(inode, beside: holder, photo, move, to: place, now: now) else { return }
+            guard try putBack(inode, beside: holder, photo, move, to: place, now: change.now) else { return }
         } else {
             return
         }
         try sql(tree.tables.deleteTrash(inode.ino, row.id))
-        try tree.trash.discard(row, now: now, &namelessInodes)
+        try tree.trash.discard(row, change)
     }
 
     /// Gives a sidecar its name next to its photo again; false if there is no place for it.

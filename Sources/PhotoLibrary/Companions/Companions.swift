@@ -1,7 +1,7 @@
 import CatalogueRows
 package import FileRequests
 import KernelNames
-package import LinuxIO
+import LinuxIO
 import PhotoRules
 import VaultCatalogue
 package import VaultStore
@@ -91,13 +91,14 @@ package final class Companions {
     /// Notes the companions of a photo that leaves, or has just left, its day. `captured`: its time of
     /// capture before.
     func queueCompanionMoves(
-        of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64
+        of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64,
+        _ change: Change
     ) throws(FileError) {
         moves[photo.ino] = nil
         guard directory.row.day != day else { return }
         try redirectCompanionMoves(of: photo, to: day)
         for other in try companions(of: photo, name, in: directory, captured: captured) {
-            note(other.row, .day(day), of: photo, name)
+            note(other.row, .day(day), of: photo, name, change)
         }
     }
 
@@ -113,16 +114,22 @@ package final class Companions {
 
     /// Notes the sidecars of a photo that gets, or has just got, another name in its day. Its other companions keep
     /// their names.
-    func queueSidecarRenames(of photo: Inode, _ name: [UInt8], in day: Inode) throws(FileError) {
+    func queueSidecarRenames(of photo: Inode, _ name: [UInt8], in day: Inode, _ change: Change)
+        throws(FileError)
+    {
         guard day.isDay else { return }
-        for row in try sidecars(beside: name, in: day) { note(row, .day(day.row.day), of: photo, name) }
+        for row in try sidecars(beside: name, in: day) {
+            note(row, .day(day.row.day), of: photo, name, change)
+        }
     }
 
     /// Notes a move of a companion.
-    func note(_ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8]) {
+    func note(
+        _ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8], _ change: Change
+    ) {
         moves[row.ino] = CompanionMove(
             directory: row.parent, name: row.name, target: target, photo: photo.ino, photoName: name,
-            mover: tree.callerThread)
+            mover: change.thread)
     }
 
     /// A companion's name in the day to which its photo was moved: after the photo's name there, which is another one
@@ -176,14 +183,13 @@ package final class Companions {
         }
     }
 
-    /// Applies pending companion moves. Returns inodes that have no name left, to be erased. The companions of a
-    /// companion, as the sidecar of a video, may be noted thereby.
+    /// Applies pending companion moves. The companions of a companion, as the sidecar of a video, may be noted thereby.
     ///
     /// - Parameter infos: the `.trashinfo` files of companions that go into the trash, by inode; one without stays
     ///   noted.
     package func applyCompanionMoves(
-        _ infos: [UInt64: TrashInfo], _ space: Space, now: Timestamp
-    ) throws(FileError) -> [UInt64] {
+        _ infos: [UInt64: TrashInfo], _ space: Space, _ change: Change
+    ) throws(FileError) {
         var waiting: [(ino: UInt64, move: CompanionMove, isPhoto: Bool)] = []
         for (ino, move) in moves {
             waiting.append((ino, move, try tree.existing(ino)?.isPhoto ?? false))
@@ -191,47 +197,45 @@ package final class Companions {
         // A sidecar that is also the video's goes once that has gone.
         waiting.sort { $0.isPhoto == $1.isPhoto ? $0.ino < $1.ino : $0.isPhoto }
         moves = [:]
-        var namelessInodes: [UInt64] = []
         for (ino, move, _) in waiting {
             guard let inode = try? tree.inode(ino), let directory = try? tree.inode(move.directory),
                 let found = try tree.find(directory, move.name), found.inode.ino == ino
             else { continue }
             let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
             switch move.target {
-            case .day(let day): try follow(move, inode, row, from: directory, to: day, now: now)
+            case .day(let day): try follow(move, inode, row, from: directory, to: day, change)
             case .trash(let caller):
                 guard try mayGo(move, inode, from: directory) else { continue }
                 if tree.trash.days > 0, infos[ino] == nil {
                     moves[ino] = move
                     continue
                 }
-                try removeCompanion(inode, row, in: directory, infos[ino], caller, space, now: now)
-                if inode.row.nlink == 0 { namelessInodes.append(ino) }
+                try removeCompanion(inode, row, in: directory, infos[ino], caller, space, change)
+                if inode.row.nlink == 0 { change.inodesToDestroy.append(ino) }
             case .restored(let origin):
                 try restoreCompanion(
-                    inode, row, in: directory, move, to: origin, now: now, &namelessInodes)
+                    inode, row, in: directory, move, to: origin, change)
             }
         }
-        return namelessInodes
     }
 
     func follow(
         _ move: CompanionMove, _ inode: Inode, _ row: DentryRow, from directory: Inode, to number: Int64,
-        now: Timestamp
+        _ change: Change
     ) throws(FileError) {
-        let day = try tree.moments.dayDirectory(number, now: now)
+        let day = try tree.moments.dayDirectory(number, now: change.now)
         let name = try name(of: move, in: day)
         if inode.isPhoto {
             var photo = try tree.photos.photo(inode)
             photo.pin(to: number)
-            try tree.photos.storePhoto(inode, photo)
-            try tree.moments.moveMoment(inode, to: number, named: name, now: now)
+            try tree.photos.storePhoto(inode, photo, change)
+            try tree.moments.moveMoment(inode, to: number, named: name, now: change.now)
         } else if day.ino == directory.ino {
-            try renameSidecar(inode, row, in: day, to: name, move, now: now)
+            try renameSidecar(inode, row, in: day, to: name, move, now: change.now)
         } else {
             let free = try tree.freeName(day, name)
-            try tree.withdraw(row, in: directory, inode, now: now)
-            try tree.addEntry(day, free, inode, now: now)
+            try tree.withdraw(row, in: directory, inode, now: change.now)
+            try tree.addEntry(day, free, inode, now: change.now)
         }
     }
 

@@ -1,7 +1,7 @@
 import CatalogueRows
 package import FileRequests
 import KernelNames
-package import LinuxIO
+import LinuxIO
 import PhotoRules
 import VaultCatalogue
 package import VaultStore
@@ -32,7 +32,7 @@ package final class Copies {
     /// dates them to another day. Returns false if nothing was done.
     func becomeCopy(
         _ inode: Inode, _ probe: MediaProbe, named name: [UInt8], in directory: Inode, _ space: Space,
-        now: Timestamp
+        _ change: Change
     ) throws(FileError) -> Bool {
         guard !probe.equals.isEmpty, !directory.isDay else { return false }
         if inode.isPhoto {
@@ -40,12 +40,12 @@ package final class Copies {
         } else if try tree.moments.moment(of: inode) != nil {
             return false
         }
-        let own = try tree.groups.datedByStill(PhotoRow(inode.row, probe, named: name, now: now))
+        let own = try tree.groups.datedByStill(PhotoRow(inode.row, probe, named: name, now: change.now))
         for equal in probe.equals {
             guard let photo = try? tree.inode(equal.ino), photo.row.revision == equal.revision,
                 try canBeCopy(inode, dated: own, of: photo), photo.state?.share() ?? true
             else { continue }
-            try makeCopy(inode, of: photo, space, now: now)
+            try makeCopy(inode, of: photo, space, change)
             return true
         }
         return false
@@ -66,10 +66,10 @@ package final class Copies {
     }
 
     /// Makes a file a copy of a photo, with the same content.
-    func makeCopy(_ inode: Inode, of photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+    func makeCopy(_ inode: Inode, of photo: Inode, _ space: Space, _ change: Change) throws(FileError) {
         if inode.isPhoto {
-            try tree.moments.removeMoment(inode, now: now)
-            try tree.photos.deletePhoto(inode, space)
+            try tree.moments.removeMoment(inode, now: change.now)
+            try tree.photos.deletePhoto(inode, space, change)
             try sql(tree.tables.moveCopies(of: inode.ino, to: photo.ino))
         }
         // A backup of the file that the photo was copied from has its content already.
@@ -95,11 +95,11 @@ package final class Copies {
 
     /// Replaces the content of an inode. A copy becomes an ordinary file; the copies of a photo lose it, and the first
     /// of them becomes the photo.
-    package func replaceContent(of inode: Inode, by content: UInt64, _ space: Space, now: Timestamp)
+    package func replaceContent(of inode: Inode, by content: UInt64, _ space: Space, _ change: Change)
         throws(FileError)
     {
         if inode.isCopy { try forgetCopy(inode) }
-        if inode.isPhoto { try promoteCopy(of: inode, now: now) }
+        if inode.isPhoto { try promoteCopy(of: inode, change) }
         try releaseContent(of: inode, space)
         inode.row.content = content
         inode.row.flags.remove(.shared)
@@ -115,13 +115,13 @@ package final class Copies {
 
     /// Call before a photo loses its bytes or becomes a plain file: makes its first copy the photo, under the same day,
     /// with the other copies as its copies. If all of them were put into the trash, they stay there, as plain files.
-    func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
+    func promoteCopy(of photo: Inode, _ change: Change) throws(FileError) {
         // In the trash, nameless copies must get their names back before they can be photos of their own.
         if photo.isTrashed, try !copies(of: photo).isEmpty {
             if photo.row.nlink > 0 {
-                try tree.trash.restore(photo, now: now)
+                try tree.trash.restore(photo, change)
             } else {
-                try tree.trash.leaveTrash(photo)
+                try tree.trash.leaveTrash(photo, change)
             }
         }
         let named = try copies(of: photo).filter { $0.row.nlink > 0 }
@@ -137,8 +137,8 @@ package final class Copies {
         row.ino = first.ino
         row.former = nil
         try handOver(photo, to: first)
-        try tree.photos.storePhoto(first, row)
-        try tree.moments.addMoment(first, day: row.day, name: name, now: now)
+        try tree.photos.storePhoto(first, row, change)
+        try tree.moments.addMoment(first, day: row.day, name: name, now: change.now)
     }
 
     private func nameOutsideTrash(of copy: Inode) throws(FileError) -> [UInt8]? {
@@ -150,15 +150,15 @@ package final class Copies {
 
     /// Makes a copy the photo, and the photo its copy: for a copy that is moved into a day. The photo's name in moments
     /// is removed.
-    func exchangeRoles(_ copy: Inode, _ photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+    func exchangeRoles(_ copy: Inode, _ photo: Inode, _ space: Space, _ change: Change) throws(FileError) {
         var row = try tree.photos.photo(photo)
         row.ino = copy.ino
         row.former = nil
-        try tree.moments.removeMoment(photo, now: now)
+        try tree.moments.removeMoment(photo, now: change.now)
         try handOver(photo, to: copy)
-        try tree.versions.moveVersions(of: photo.ino, to: copy.ino, now: now)
-        try tree.photos.deletePhoto(photo, space)
-        try tree.photos.storePhoto(copy, row)
+        try tree.versions.moveVersions(of: photo.ino, to: copy.ino, change)
+        try tree.photos.deletePhoto(photo, space, change)
+        try tree.photos.storePhoto(copy, row, change)
         if photo.row.nlink > 0 {
             try sql(tree.tables.storeCopy(photo.ino, of: copy.ino))
             photo.row.flags.insert(.copy)

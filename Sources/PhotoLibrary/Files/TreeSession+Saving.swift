@@ -8,15 +8,17 @@ import VaultStore
 /// Saving open files to the tree.
 extension TreeSession {
     /// Seals the dirty chunks and writes the rows, in one transaction with `also`. The writer's lock is held.
-    package func save(_ file: FileState, also: (Tree) throws(FileError) -> Void = { _ in })
+    package func save(
+        _ file: FileState, by thread: Int32 = -1, also: (Change) throws(FileError) -> Void = { _ in }
+    )
         throws(FileError)
     {
         guard !file.isDiscarded else { return }
         try file.sealDirty()
         let pages = Self.pagesPerChange + FileContext.pages(ofRows: file.unsavedRows)
-        try changing(for: .removal, pages: pages) { tree throws(FileError) in
-            try store(file, tree)
-            try also(tree)
+        try change(by: thread, for: .removal, pages: pages) { change throws(FileError) in
+            try store(file, change)
+            try also(change)
             // Closed before, but could not be saved then.
             if file.inode.openCount == 0 { file.inode.state = nil }
         }
@@ -33,32 +35,32 @@ extension TreeSession {
     package func saveForGood(_ file: FileState) throws(FileError) {
         let isNews = file.needsClassification && !file.isNotedPending
         guard isNews || file.unsavedSince != nil else { return }
-        try save(file) { tree throws(FileError) in
-            if isNews { try sql(tree.tables.addPendingClassification(file.ino)) }
+        try save(file) { change throws(FileError) in
+            if isNews { try sql(change.tree.tables.addPendingClassification(file.ino)) }
         }
         if isNews { file.isNotedPending = true }
     }
 
     /// Returns a new content for a file that is about to leave its shared one; nil if no other file has that.
     func unsharedContent(for file: FileState) throws(FileError) -> UInt64? {
-        try changing { tree throws(FileError) in
+        try change { change throws(FileError) in
             let content = file.inode.row.content
-            let users = try sql(tree.tables.users(of: content))
+            let users = try sql(change.tree.tables.users(of: content))
             guard users > 1 || SnapshotID.isSnapshot(content) else {
                 file.unshare()
                 file.inode.row.flags.remove(.shared)
-                tree.touch(file.inode)
+                change.tree.touch(file.inode)
                 return nil
             }
-            return tree.makeContent()
+            return change.tree.makeContent()
         }
     }
 
     /// The catalogue's part of saving.
-    private func store(_ file: FileState, _ tree: Tree) throws(FileError) {
-        let inode = file.inode
+    private func store(_ file: FileState, _ change: Change) throws(FileError) {
+        let (tree, inode) = (change.tree, file.inode)
         if file.content != inode.row.content {
-            try tree.copies.replaceContent(of: inode, by: file.content, space, now: .now())
+            try tree.copies.replaceContent(of: inode, by: file.content, space, change)
         }
         var hasSnapshots = false
         if !file.freed.isEmpty { hasSnapshots = try sql(tree.tables.hasSnapshots(of: file.content)) }

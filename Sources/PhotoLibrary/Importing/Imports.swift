@@ -38,7 +38,7 @@ package final class Imports {
     /// - Parameter isNameGivenInMoments: whether its name in moments comes from no album.
     package func enter(
         _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,
-        isNameGivenInMoments: Bool, _ space: Space
+        isNameGivenInMoments: Bool, _ space: Space, _ change: Change
     ) throws(FileError) -> (photo: UInt64, sidecars: [UInt64?]) {
         let now = Timestamp.now()
         let directory = try album.map { ino throws(FileError) in try tree.directory(ino) }
@@ -51,14 +51,14 @@ package final class Imports {
         let inode = try adopt(photo, in: directory ?? dayDirectory, space, now: now)
         row.ino = inode.ino
         do throws(FileError) {
-            try tree.photos.storePhoto(inode, row)
+            try tree.photos.storePhoto(inode, row, change)
             // Of a photo that an export gives its day, the export's albums tell.
             tree.moments.setNameGivenInMoments(inode, isGiven: isNameGivenInMoments)
             let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
             if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
             if !isOfExport {
                 try tree.groups.numberWithPartner(inode, named: photo.name, now: now)
-                try tree.groups.dateVideos(of: row, now: now)
+                try tree.groups.dateVideos(of: row, change)
             }
             return (inode.ino, first)
         } catch {
@@ -111,13 +111,14 @@ package final class Imports {
 
     /// Makes a copy of a photo, with a name in an album.
     package func enterCopy(
-        of photo: Inode, _ name: [UInt8], _ details: FileDetails, in directory: Inode, _ space: Space
+        of photo: Inode, _ name: [UInt8], _ details: FileDetails, in directory: Inode, _ space: Space,
+        _ change: Change
     ) throws(FileError) -> UInt64 {
         let now = Timestamp.now()
         let copy = try makeFile(details, content: nil, in: directory, now: now)
         do throws(FileError) {
             copy.row.size = photo.row.size
-            try tree.copies.makeCopy(copy, of: photo, space, now: now)
+            try tree.copies.makeCopy(copy, of: photo, space, change)
             try tree.addEntry(directory, try tree.freeName(directory, name), copy, now: now)
         } catch {
             orphanIfNameless(copy, now: now)
@@ -206,14 +207,16 @@ package final class Imports {
 
     /// Settles a photo in `day`: pins it there only if its bytes, its names and the sidecars next to them give it
     /// another.
-    package func pinIfNeeded(_ inode: Inode, _ classification: Classification, in day: Int64, now: Timestamp)
+    package func pinIfNeeded(
+        _ inode: Inode, _ classification: Classification, in day: Int64, _ change: Change
+    )
         throws(FileError)
     {
         guard inode.isPhoto, case .media(let probe) = classification else { return }
         let old = try tree.photos.photo(inode)
         var settled: PhotoRow?
         for name in try sql(tree.tables.dentries(of: inode.ino)) {
-            var row = PhotoRow(inode.row, probe, named: name.name, now: now)
+            var row = PhotoRow(inode.row, probe, named: name.name, now: change.now)
             let isItsOwn = row.day == day
             if !isItsOwn { row.pin(to: day) }
             if settled == nil || isItsOwn { settled = row }
@@ -222,13 +225,13 @@ package final class Imports {
         guard var row = settled else { return }
         (row.former, row.arrived) = (old.former, old.arrived)
         row.group = row.group ?? old.group
-        if row != old { try tree.photos.storePhoto(inode, row) }
-        try tree.moments.moveMoment(inode, to: day, now: now)
+        if row != old { try tree.photos.storePhoto(inode, row, change) }
+        try tree.moments.moveMoment(inode, to: day, now: change.now)
     }
 
     /// Makes an imported file the present bytes of a photo. Returns its inode.
     package func enter(
-        edit: Arrival, _ row: PhotoRow, of ino: UInt64, _ space: Space
+        edit: Arrival, _ row: PhotoRow, of ino: UInt64, _ space: Space, _ change: Change
     ) throws(FileError) -> UInt64 {
         let now = Timestamp.now()
         let old = try tree.inode(ino)
@@ -241,7 +244,7 @@ package final class Imports {
         row.ino = new.ino
         do throws(FileError) {
             try tree.saves.replacePhoto(
-                from: old, to: new, row, except: [], in: own.directory, named: own.row.name, space, now: now)
+                from: old, to: new, row, except: [], in: own.directory, named: own.row.name, space, change)
         } catch {
             orphanIfNameless(new, now: now)
             throw error

@@ -27,10 +27,6 @@ package final class Tree {
     package private(set) var views: Views! = nil
     package private(set) var pendingPictures: PendingPictures! = nil
     package private(set) var pictureNames: PictureNames! = nil
-    /// Whether a photo has new bytes, so that it needs a thumbnail.
-    package var hasNewPhoto = false
-    /// The thread whose request is served; -1 if none.
-    package var callerThread: Int32 = -1
     package var counters: Counters
     private var storedCounters: Counters
     private var inodes: [UInt64: Inode] = [:]
@@ -45,9 +41,6 @@ package final class Tree {
     package let firstOfSession: UInt64
     /// Names in the kernel's cache, and notices for it, sent when the lock is released.
     package var kernelNames: KernelNames
-    /// Orphans to be destroyed when the lock is released: for an inode that the kernel does not know, no
-    /// FORGET comes.
-    package var inodesToDestroy: [UInt64] = []
     /// Inodes with outdated identity records that the table `unrecorded` does not list yet.
     package var unrecorded: Set<UInt64> = []
     /// Marked inodes that lost a name in a day.

@@ -14,16 +14,17 @@ extension TreeSession {
         while !isDone {
             let rows = reapedRows()
             let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
-            isDone = try changing(for: .removal, pages: pages) { tree throws(FileError) in
-                guard tree.orphans.contains(ino) else { return true }
-                let inode = try tree.inode(ino)
+            isDone = try change(for: .removal, pages: pages) { change throws(FileError) in
+                guard change.tree.orphans.contains(ino) else { return true }
+                let inode = try change.tree.inode(ino)
                 guard inode.openCount == 0 else { return true }
-                return try destroySome(inode, rows: rows, tree)
+                return try destroySome(inode, rows: rows, change)
             }
         }
     }
 
-    private func destroySome(_ inode: Inode, rows: Int, _ tree: Tree) throws(FileError) -> Bool {
+    private func destroySome(_ inode: Inode, rows: Int, _ change: Change) throws(FileError) -> Bool {
+        let tree = change.tree
         let content = inode.row.content
         let overwrites = inode.isPhoto || inode.isCopy || inode.isVersion
         if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
@@ -39,8 +40,8 @@ extension TreeSession {
         }
         try tree.retire(inode, space, overwriting: overwrites)
         // A copy that takes the photo's place takes its versions first.
-        if inode.isPhoto { try tree.photos.deletePhoto(inode, space) }
-        if inode.isRegular { try tree.versions.removeVersions(of: inode.ino, now: .now()) }
+        if inode.isPhoto { try tree.photos.deletePhoto(inode, space, change) }
+        if inode.isRegular { try tree.versions.removeVersions(of: inode.ino, change) }
         if inode.isCopy { try tree.copies.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {
             try sql(tree.tables.deleteExtendedAttributes(inode.ino))
@@ -99,17 +100,17 @@ extension TreeSession {
         var found = batch
         var dropped: [UInt64] = []
         while found == batch {
-            found = try changing(for: .removal) { tree throws(FileError) in
+            found = try change(for: .removal) { change throws(FileError) in
                 // The query reads stored rows.
-                try sql(tree.storeChanges())
-                let moments = try tree.inode(WellKnownInode.moments)
-                let days = try sql(tree.tables.emptyDays(in: WellKnownInode.moments, limit: batch))
+                try sql(change.tree.storeChanges())
+                let moments = try change.tree.inode(WellKnownInode.moments)
+                let days = try sql(change.tree.tables.emptyDays(in: WellKnownInode.moments, limit: batch))
                 for row in days {
-                    let day = try tree.inode(row.ino)
+                    let day = try change.tree.inode(row.ino)
                     let (modified, changed) = (moments.row.modified, moments.row.changed)
-                    try tree.removeEntry(moments, row.id, day, now: changed)
+                    try change.tree.removeEntry(moments, row.id, day, now: changed)
                     moments.row.modified = modified
-                    try tree.removeLink(to: day, now: changed)
+                    try change.tree.removeLink(to: day, now: changed)
                     day.isForgotten = true
                     dropped.append(row.ino)
                 }

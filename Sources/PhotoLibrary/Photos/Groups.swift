@@ -28,13 +28,13 @@ package final class Groups {
     }
 
     /// Moves the videos of a still's Live Photo to its day. The still was just stored.
-    func dateVideos(of still: PhotoRow, now: Timestamp) throws(FileError) {
+    func dateVideos(of still: PhotoRow, _ change: Change) throws(FileError) {
         guard isOfLivePhoto(still), !isVideo(still) else { return }
         for mate in try halves(of: still) where isVideo(mate.row) && mate.row.day != still.day {
             let dated = try datedByStill(mate.row)
             guard dated.day != mate.row.day else { continue }
-            try tree.photos.storePhoto(mate.inode, dated)
-            try tree.moments.moveMoment(mate.inode, to: dated.day, now: now)
+            try tree.photos.storePhoto(mate.inode, dated, change)
+            try tree.moments.moveMoment(mate.inode, to: dated.day, now: change.now)
         }
     }
 

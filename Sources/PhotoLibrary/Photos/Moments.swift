@@ -88,16 +88,16 @@ package final class Moments {
 
     /// Gives a photo's moment another name in its day, numbered if it is taken. Its sidecars there follow.
     func renameMoment(
-        of inode: Inode, _ moment: (directory: Inode, row: DentryRow), to name: [UInt8], now: Timestamp
+        of inode: Inode, _ moment: (directory: Inode, row: DentryRow), to name: [UInt8], _ change: Change
     ) throws(FileError) {
         let free = try firstFreeName(name) { candidate throws(FileError) in
             if candidate == moment.row.name { return true }
             return try !tree.has(moment.directory, candidate)
         }
         guard free != moment.row.name else { return }
-        try tree.companions.queueSidecarRenames(of: inode, moment.row.name, in: moment.directory)
-        try tree.withdraw(moment.row, in: moment.directory, inode, now: now)
-        try tree.addEntry(moment.directory, free, inode, now: now)
+        try tree.companions.queueSidecarRenames(of: inode, moment.row.name, in: moment.directory, change)
+        try tree.withdraw(moment.row, in: moment.directory, inode, now: change.now)
+        try tree.addEntry(moment.directory, free, inode, now: change.now)
         tree.kernelNames.noteChange(of: inode.ino)
     }
 

@@ -20,11 +20,11 @@ package final class Photos {
         return row
     }
 
-    func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
+    func storePhoto(_ inode: Inode, _ row: PhotoRow, _ change: Change) throws(FileError) {
         var row = row
         if let rating = try tree.views.ratingByAttribute(of: inode) { row.rating = rating }
         try sql(tree.tables.store(row))
-        tree.hasNewPhoto = true
+        change.hasNewPhoto = true
         tree.views.noteChange()
         tree.mark(inode)
         guard !inode.isPhoto else { return }
@@ -34,8 +34,8 @@ package final class Photos {
     }
 
     /// Makes a photo a plain file, also before it is destroyed.
-    package func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
-        try tree.trash.leaveTrash(inode)
+    package func deletePhoto(_ inode: Inode, _ space: Space, _ change: Change) throws(FileError) {
+        try tree.trash.leaveTrash(inode, change)
         try sql(tree.tables.deletePhoto(inode.ino))
         inode.row.flags.subtract([.photo, .namedInMoments])
         tree.touch(inode)

@@ -10,43 +10,46 @@ import VaultStore
 extension Renames {
     /// - Parameter maySave: false once the file has become one of another kind; see `FileMove.then`.
     func moveFile(
-        _ request: RenameRequest, _ effect: RenameEffect, maySave: Bool = true, _ space: Space
+        _ request: RenameRequest, _ effect: RenameEffect, maySave: Bool = true, _ space: Space,
+        _ change: Change
     ) throws(FileError) {
         guard let move = fileMove(effect, of: request.movedFile) else { throw .notPermitted }
         let request = try tree.companions.renameBesidePhoto(request)
-        let isSaved = maySave && move.maySave ? try save(request, space) : false
+        let isSaved = maySave && move.maySave ? try save(request, space, change) : false
         if !isSaved {
             if let effect = move.then {
-                for step in move.before { try perform(step, request, space) }
+                for step in move.before { try perform(step, request, space, change) }
                 var request = request
                 request.target = try tree.find(request.to, request.newName).map { ($0.id, $0.inode) }
                 if request.target?.inode.ino == request.source.ino { request.target = nil }
-                try moveFile(request, effect, maySave: false, space)
+                try moveFile(request, effect, maySave: false, space, change)
             } else {
-                try moveName(request, move, space)
+                try moveName(request, move, space, change)
             }
         }
-        for step in move.finally { try perform(step, request, space) }
+        for step in move.finally { try perform(step, request, space, change) }
     }
 
-    private func moveName(_ request: RenameRequest, _ move: FileMove, _ space: Space) throws(FileError) {
-        let request = try makeWay(request, space)
+    private func moveName(_ request: RenameRequest, _ move: FileMove, _ space: Space, _ change: Change)
+        throws(FileError)
+    {
+        let request = try makeWay(request, space, change)
         let isNew =
             request.isFromTrash || !move.after.contains(.replaceBackup)
             ? false : try tree.saves.isNewFile(request.source, named: request.sourceID, in: request.from)
-        for step in move.before { try perform(step, request, space) }
-        try perform(move.name, request, space)
+        for step in move.before { try perform(step, request, space, change) }
+        try perform(move.name, request, space, change)
         for step in move.after {
             if step == .replaceBackup {
-                if isNew, try replaceBackup(request, space) { return }
+                if isNew, try replaceBackup(request, space, change) { return }
             } else {
-                try perform(step, request, space)
+                try perform(step, request, space, change)
             }
         }
     }
 
     private func perform(
-        _ step: FileMoveStep, _ request: RenameRequest, _ space: Space
+        _ step: FileMoveStep, _ request: RenameRequest, _ space: Space, _ change: Change
     ) throws(FileError) {
         let (source, now) = (request.source, request.now)
         switch step {
@@ -54,8 +57,8 @@ extension Renames {
             guard let photo = try tree.copies.photo(representedBy: source), source.isCopy else {
                 throw .damaged
             }
-            try tree.copies.exchangeRoles(source, photo, space, now: now)
-        case .queueCompanionMoves: try queueCompanionMoves(request)
+            try tree.copies.exchangeRoles(source, photo, space, change)
+        case .queueCompanionMoves: try queueCompanionMoves(request, change)
         case .leaveMoment:
             tree.kernelNames.noteChange(of: source.ino)
             guard let own = try tree.moments.moment(of: source) else { return }
@@ -70,17 +73,17 @@ extension Renames {
         case .removeToTrash:
             try tree.addEntry(request.to, request.newName, source, now: now)
             tree.addLink(to: source, now: now)
-            try tree.trash.removeToTrash(source, named: request.name, request.caller, now: now)
-        case .classify: try tree.effects.apply(request.classification, to: source, space, now: now)
-        case .replaceBackup: _ = try replaceBackup(request, space)
-        case .noteBackup: try noteBackup(request)
+            try tree.trash.removeToTrash(source, named: request.name, request.caller, change)
+        case .classify: try tree.effects.apply(request.classification, to: source, space, change)
+        case .replaceBackup: _ = try replaceBackup(request, space, change)
+        case .noteBackup: try noteBackup(request, change)
         case .keepOnlyArrived: try keepOnlyArrived(request)
-        case .pin: try pin(request)
+        case .pin: try pin(request, change)
         case .restore:
             guard let photo = try tree.trash.trashedPhoto(behind: source) else { return }
-            try tree.companions.noteReturnBeside(photo, in: request.from)
-            try tree.trash.restore(photo, now: now)
-        case .followName: try followName(request)
+            try tree.companions.noteReturnBeside(photo, in: request.from, change)
+            try tree.trash.restore(photo, change)
+        case .followName: try followName(request, change)
         case .noteGivenName: noteGivenName(request)
         case .noteTrashAge: try noteTrashAge(request)
         case .forgetTrashAge: try forgetTrashAge(request)
@@ -90,7 +93,9 @@ extension Renames {
     // MARK: The file that has the new name
 
     /// Clears the new name, or chooses another; see `replacedFile`.
-    private func makeWay(_ request: RenameRequest, _ space: Space) throws(FileError) -> RenameRequest {
+    private func makeWay(_ request: RenameRequest, _ space: Space, _ change: Change) throws(FileError)
+        -> RenameRequest
+    {
         guard let target = request.target else { return request }
         guard !target.inode.isDirectory else { throw .isDirectory }
         var request = request
@@ -104,7 +109,7 @@ extension Renames {
                 // The versions of the photo belong to the new file.
                 if try tree.trash.isFormerPhoto(target.inode, in: request.to) {
                     try tree.versions.moveVersions(
-                        of: target.inode.ino, to: request.source.ino, now: request.now)
+                        of: target.inode.ino, to: request.source.ino, change)
                 } else {
                     try keepReplaced(target.inode, request)
                 }
@@ -120,7 +125,7 @@ extension Renames {
         case .removed:
             try tree.trash.removePhoto(
                 target.inode, named: request.newName, in: request.to, request.info, request.caller, space,
-                now: request.now)
+                change)
         case .kept: request.newName = try tree.freeName(request.to, request.newName)
         }
         request.target = nil
@@ -144,7 +149,7 @@ extension Renames {
 
     /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does
     /// not.
-    private func save(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+    private func save(_ request: RenameRequest, _ space: Space, _ change: Change) throws(FileError) -> Bool {
         guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request) else {
             return false
         }
@@ -156,11 +161,11 @@ extension Renames {
         let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
         try tree.saves.replacePhoto(
             from: target.inode, to: request.source, row, except: staying, in: request.to,
-            named: request.newName, seen: probe, isSame: wasCopy, space, now: request.now)
+            named: request.newName, seen: probe, isSame: wasCopy, space, change)
         // The saved bytes may be those of another photo.
         if let probe {
             _ = try tree.copies.becomeCopy(
-                request.source, probe, named: request.newName, in: request.to, space, now: request.now)
+                request.source, probe, named: request.newName, in: request.to, space, change)
         }
         return true
     }
@@ -209,7 +214,7 @@ extension Renames {
         tree.touch(request.source)
     }
 
-    private func queueCompanionMoves(_ request: RenameRequest) throws(FileError) {
+    private func queueCompanionMoves(_ request: RenameRequest, _ change: Change) throws(FileError) {
         let source = request.source
         var (directory, name) = (request.from, request.name)
         if !directory.isDay {
@@ -218,16 +223,18 @@ extension Renames {
         }
         if directory.ino == request.to.ino {
             tree.companions.forget(source.ino)
-            return try tree.companions.queueSidecarRenames(of: source, name, in: directory)
+            return try tree.companions.queueSidecarRenames(of: source, name, in: directory, change)
         }
         try tree.companions.queueCompanionMoves(
             of: source, name, in: directory, captured: try tree.photos.photo(source).captured,
-            to: request.to.row.day)
+            to: request.to.row.day, change)
     }
 
     /// Makes a new file the photo whose program first renamed it from this name to a backup name; false if there is no
     /// such photo here.
-    private func replaceBackup(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+    private func replaceBackup(_ request: RenameRequest, _ space: Space, _ change: Change) throws(FileError)
+        -> Bool
+    {
         let source = request.source
         guard try tree.effects.isClassifiable(request.newName, in: request.to),
             let backup = try tree.saves.backup(of: request.newName, in: request.to, except: source)
@@ -242,16 +249,16 @@ extension Renames {
         }
         try tree.saves.replacePhoto(
             from: backup, to: source, row, except: staying, in: request.to, named: request.newName,
-            isSame: wasCopy, space, now: request.now)
+            isSame: wasCopy, space, change)
         return true
     }
 
-    private func noteBackup(_ request: RenameRequest) throws(FileError) {
+    private func noteBackup(_ request: RenameRequest, _ change: Change) throws(FileError) {
         var row = try tree.photos.photo(request.source)
         let former = isBackupName(request.newName, of: request.name) ? request.name : nil
         guard row.former != former else { return }
         row.former = former
-        try tree.photos.storePhoto(request.source, row)
+        try tree.photos.storePhoto(request.source, row, change)
     }
 
     /// Removes the photo's names in days that it has besides the new one. A backup name next to its own, which it has
@@ -267,7 +274,7 @@ extension Renames {
     }
 
     /// A name in an album was changed: the photo's moment may be named after it.
-    private func followName(_ request: RenameRequest) throws(FileError) {
+    private func followName(_ request: RenameRequest, _ change: Change) throws(FileError) {
         let source = request.source
         guard request.name != request.newName, let own = try tree.moments.moment(of: source) else { return }
         // The renamed name has its new form already.
@@ -288,19 +295,19 @@ extension Renames {
             try !tree.effects.isClassifiable(request.newName, in: request.to)
             || backupOriginal(request.newName) != nil
         guard follows(facts) else { return }
-        try tree.moments.renameMoment(of: source, own, to: request.newName, now: request.now)
+        try tree.moments.renameMoment(of: source, own, to: request.newName, change)
     }
 
     private func noteGivenName(_ request: RenameRequest) {
         if request.changesName { tree.moments.setNameGivenInMoments(request.source, isGiven: true) }
     }
 
-    private func pin(_ request: RenameRequest) throws(FileError) {
+    private func pin(_ request: RenameRequest, _ change: Change) throws(FileError) {
         guard request.from.ino != request.to.ino else { return }
         var row = try tree.photos.photo(request.source)
         // A move between days is a choice, even of the day that the photo has.
         guard request.from.isDay || row.day != request.to.row.day else { return }
         row.pin(to: request.to.row.day)
-        try tree.photos.storePhoto(request.source, row)
+        try tree.photos.storePhoto(request.source, row, change)
     }
 }

@@ -27,7 +27,7 @@ extension Renames {
     }
 
     /// A whole day: moves the directory that the kernel knows, with its photos.
-    func trashDay(_ request: RenameRequest) throws(FileError) {
+    func trashDay(_ request: RenameRequest, _ change: Change) throws(FileError) {
         let (day, now) = (request.source, request.now)
         try replaceDirectory(request)
         let rows = try tree.rows(of: day)
@@ -40,7 +40,7 @@ extension Renames {
         for row in ownNamesFirst(rows) {
             let inode = try tree.inode(row.ino)
             guard inode.isPhoto && !inode.isTrashed else { continue }
-            try tree.trash.removeToTrash(inode, named: row.name, request.caller, now: now)
+            try tree.trash.removeToTrash(inode, named: row.name, request.caller, change)
         }
         tree.kernelNames.noteChange(of: day.ino)
     }
@@ -53,7 +53,7 @@ extension Renames {
     // MARK: Out of the trash
 
     /// Makes a directory of the trash a day of moments, if it contains only regular files.
-    func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func restoreDay(_ request: RenameRequest, _ space: Space, _ change: Change) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
         let rows = try tree.rows(of: source)
@@ -70,38 +70,38 @@ extension Renames {
         for row in rows { noteArrival(of: try tree.inode(row.ino), as: row.name, in: source) }
         var settled: Set<UInt64> = []
         for row in ownNamesFirst(rows) where settled.insert(row.ino).inserted {
-            try restoreIntoDay(row, in: source, space, now: now)
+            try restoreIntoDay(row, in: source, space, change)
         }
         tree.kernelNames.noteChange(of: source.ino)
     }
 
     /// Makes a file's name its moment, in the day that its directory has become. Its other names in days go, but for
     /// backup names next to its own.
-    private func restoreIntoDay(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp)
+    private func restoreIntoDay(_ row: DentryRow, in day: Inode, _ space: Space, _ change: Change)
         throws(FileError)
     {
         // A copy that has taken the place of its photo has taken this name of the photo too.
         guard try sql(tree.tables.dentry(day.ino, row.name))?.id == row.id else { return }
         let inode = try tree.inode(row.ino)
         if inode.isCopy, let photo = try tree.trash.trashedPhoto(behind: inode) {
-            try tree.trash.restore(photo, now: now)
+            try tree.trash.restore(photo, change)
         }
         if inode.isCopy, let photo = try tree.copies.photo(representedBy: inode) {
-            try tree.copies.exchangeRoles(inode, photo, space, now: now)
+            try tree.copies.exchangeRoles(inode, photo, space, change)
         }
         guard inode.isPhoto else { return }
-        if inode.isTrashed { try tree.trash.restore(inode, now: now) }
+        if inode.isTrashed { try tree.trash.restore(inode, change) }
         try tree.moments.keepOnly(
-            row, amongDaysOf: inode, keepsBackups: backupOriginal(row.name) == nil, now: now)
+            row, amongDaysOf: inode, keepsBackups: backupOriginal(row.name) == nil, now: change.now)
         tree.kernelNames.noteChange(of: inode.ino)
-        try pin(inode, to: day.row.day)
+        try pin(inode, to: day.row.day, change)
     }
 
     /// Pins a photo to a day, unless it is its own.
-    private func pin(_ inode: Inode, to day: Int64) throws(FileError) {
+    private func pin(_ inode: Inode, to day: Int64, _ change: Change) throws(FileError) {
         var row = try tree.photos.photo(inode)
         guard row.day != day else { return }
         row.pin(to: day)
-        try tree.photos.storePhoto(inode, row)
+        try tree.photos.storePhoto(inode, row, change)
     }
 }

@@ -82,14 +82,14 @@ package final class Renames {
         return try tree.saves.isNewFile(request.source, named: request.sourceID, in: request.from)
     }
 
-    package func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    package func rename(_ request: RenameRequest, _ space: Space, _ change: Change) throws(FileError) {
         let trash: TrashMove =
             request.isIntoTrash ? .into : request.isFromTrash ? .outOf : .outside
         let facts = RenameFacts(
             from: request.from.area, to: request.to.area, trash: trash,
             isDirectory: request.source.isDirectory)
         guard let effect = effect(of: facts) else { throw .notPermitted }
-        guard request.source.isDirectory else { return try moveFile(request, effect, space) }
+        guard request.source.isDirectory else { return try moveFile(request, effect, space, change) }
         switch effect {
         case .moveDirectory: try renameDirectory(request)
         case .renameDay: try renameDay(request)
@@ -100,8 +100,8 @@ package final class Renames {
         case .restoreToAlbum:
             try renameDirectory(request)
             try forgetTrashAge(request)
-        case .removeDayToTrash: try trashDay(request)
-        case .restoreDay: try restoreDay(request, space)
+        case .removeDayToTrash: try trashDay(request, change)
+        case .restoreDay: try restoreDay(request, space, change)
         case .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .removeToTrash, .restoreIntoDay:
             throw .notPermitted
         }

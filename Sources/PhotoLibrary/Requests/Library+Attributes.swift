@@ -26,20 +26,20 @@ extension Library {
             }
         }
         var isUndated = false
-        let result = try session.changing { tree throws(FileError) in
+        let result = try session.change { change throws(FileError) in
             let isByName = handle == nil && changes.size == nil
             let inode =
                 if isByName {
-                    try session.resolveUnlessOpen(ino, tree, by: caller)
+                    try session.resolveUnlessOpen(ino, change.tree, by: caller)
                 } else if let state = handle?.state {
                     state.inode
                 } else {
-                    try tree.inode(ino)
+                    try change.tree.inode(ino)
                 }
             if inode.isVersion { throw .readOnly }
-            try tree.set(changes, on: inode, now: .now())
-            if changes.modified != nil { isUndated = try tree.effects.followTime(inode) }
-            return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
+            try change.tree.set(changes, on: inode, now: .now())
+            if changes.modified != nil { isUndated = try change.tree.effects.followTime(inode, change) }
+            return (change.tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
         // A photo without a date other than its mtime is dated by the new one.
         if isUndated { try classifier.classifyAndApply(ino, by: caller.pid) }
@@ -56,11 +56,10 @@ extension Library {
         let mayBePhoto = try session.locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
         let hasWriters = file.hasWriters
         let classification = mayBePhoto && !hasWriters ? classifier.classify(file) : .unknown
-        try session.save(file) { tree throws(FileError) in
-            if caller.uid != 0 { tree.dropPrivileges(file.inode) }
-            tree.callerThread = caller.pid
-            try tree.effects.apply(classification, to: file.inode, session.space, now: .now())
-            if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
+        try session.save(file, by: caller.pid) { change throws(FileError) in
+            if caller.uid != 0 { change.tree.dropPrivileges(file.inode) }
+            try change.tree.effects.apply(classification, to: file.inode, session.space, change)
+            if classification.isUndecided { try sql(change.tree.tables.addPendingClassification(file.ino)) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
         if !hasWriters { (file.needsClassification, file.isBeingEdited) = (false, false) }
@@ -100,20 +99,21 @@ extension Library {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
         try session.requireRowRoom()
-        let isUnrated = try session.changing { tree throws(FileError) in
-            let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
+        let isUnrated = try session.change { change throws(FileError) in
+            let inode = try session.resolveUnlessOpen(ino, change.tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             if inode.isVersion { throw .readOnly }
-            let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
+            let isThere = try sql(change.tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
             case .any: break
             case .create: if isThere { throw .exists }
             case .replace: if !isThere { throw .noData }
             }
-            try sql(tree.tables.storeExtendedAttribute(ino, name, value))
+            try sql(change.tree.tables.storeExtendedAttribute(ino, name, value))
             inode.row.flags.insert(.hasAttributes)
-            tree.noteChanged(inode)
-            return name == ratingAttribute ? try tree.views.followRatingAttribute(of: inode) : false
+            change.tree.noteChanged(inode)
+            return name == ratingAttribute
+                ? try change.tree.views.followRatingAttribute(of: inode, change) : false
         }
         if isUnrated { readRating(of: ino, caller) }
     }
@@ -139,13 +139,14 @@ extension Library {
         _ ino: UInt64, name: [UInt8], _ caller: Caller? = nil
     ) throws(FileError) {
         try checkAttribute(ino, name)
-        let isUnrated = try session.changing { tree throws(FileError) in
-            let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
-            guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
+        let isUnrated = try session.change { change throws(FileError) in
+            let inode = try session.resolveUnlessOpen(ino, change.tree, by: caller)
+            guard try sql(change.tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             if inode.isVersion { throw .readOnly }
-            try sql(tree.tables.deleteExtendedAttribute(ino, name))
-            tree.noteChanged(inode)
-            return name == ratingAttribute ? try tree.views.followRatingAttribute(of: inode) : false
+            try sql(change.tree.tables.deleteExtendedAttribute(ino, name))
+            change.tree.noteChanged(inode)
+            return name == ratingAttribute
+                ? try change.tree.views.followRatingAttribute(of: inode, change) : false
         }
         if isUnrated { readRating(of: ino, caller) }
     }

@@ -48,13 +48,17 @@ extension Library {
         guard Node(parent).isReal else { throw .readOnly }
         let mode = mode & permissionMask | regularType
         try session.requireRowRoom()
-        return try session.changing { tree throws(FileError) in
-            let saved = try tree.saves.recreate(parent, name.bytes, mode: mode, caller, session.space)
+        return try session.change { change throws(FileError) in
+            let saved = try change.tree.saves.recreate(
+                parent, name.bytes, mode: mode, caller, session.space, change)
             let (directory, inode) =
                 if let saved { saved } else {
-                    try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
+                    try change.tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
                 }
-            return (try tree.entry(inode, in: directory), try openedHandle(inode, tree, flags: flags))
+            return (
+                try change.tree.entry(inode, in: directory),
+                try openedHandle(inode, change.tree, flags: flags)
+            )
         }
     }
 
@@ -146,8 +150,8 @@ extension Library {
     /// A write clears set-user-ID and set-group-ID.
     private func dropPrivileges(_ file: FileState) throws(FileError) {
         guard file.view.withLock({ file.mayHavePrivileges }) else { return }
-        try session.changing { tree throws(FileError) in
-            tree.dropPrivileges(file.inode)
+        try session.change { change throws(FileError) in
+            change.tree.dropPrivileges(file.inode)
             file.view.withLock { file.mayHavePrivileges = false }
         }
     }

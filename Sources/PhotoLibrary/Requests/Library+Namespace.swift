@@ -123,9 +123,9 @@ extension Library {
         _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller
     ) throws(FileError) -> Entry {
         let mode = mode & permissionMask | directoryType
-        let revived = try session.changing { tree throws(FileError) -> Entry? in
+        let revived = try session.change { change throws(FileError) -> Entry? in
             guard parent == WellKnownInode.moments else { return nil }
-            return try tree.moments.reviveDay(name.bytes)
+            return try change.tree.moments.reviveDay(name.bytes)
         }
         if let revived { return revived }
         return try make(parent, name, mode: mode, caller) { tree, inode throws(FileError) in
@@ -155,9 +155,9 @@ extension Library {
         try checkNew(name)
         guard Node(parent).isReal else { throw .readOnly }
         try session.requireRowRoom()
-        return try session.changing { tree throws(FileError) in
-            let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller, complete)
-            return try tree.entry(inode, in: directory)
+        return try session.change { change throws(FileError) in
+            let (directory, inode) = try change.tree.make(parent, name.bytes, mode: mode, caller, complete)
+            return try change.tree.entry(inode, in: directory)
         }
     }
 
@@ -168,11 +168,11 @@ extension Library {
         try checkNew(newName)
         guard Node(ino).isReal, Node(newParent).isReal else { throw .notPermitted }
         try session.requireRowRoom()
-        let (entry, needsClassification) = try session.changing { tree throws(FileError) in
+        let (entry, needsClassification) = try session.change { change throws(FileError) in
             // Also if the inode is open: few programs link by a descriptor, and these get ESTALE only until the kernel
             // is notified.
-            let inode = try session.resolve(ino, tree, by: caller)
-            let directory = try tree.directory(newParent)
+            let inode = try session.resolve(ino, change.tree, by: caller)
+            let directory = try change.tree.directory(newParent)
             guard !inode.isDirectory, !inode.isVersion,
                 mayMake(.hardLink, named: newName.bytes, in: directory.area)
             else {
@@ -180,23 +180,25 @@ extension Library {
             }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
-            guard try !tree.has(directory, newName.bytes) else { throw .exists }
+            guard try !change.tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
             // The request names only the inode, but the kernel has just looked up the name that the link is made from.
-            let isMember = tree.kernelNames.takeLookupInDay(of: ino, by: caller.pid) && inode.isPhoto
-            try tree.addEntry(
+            let isMember = change.tree.kernelNames.takeLookupInDay(of: ino, by: caller.pid) && inode.isPhoto
+            try change.tree.addEntry(
                 directory, newName.bytes, inode, isMember: isMember, isLink: inode.isPhoto && !isMember,
                 now: now)
-            tree.addLink(to: inode, now: now)
-            if let photo = try tree.trash.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
-                try tree.trash.restore(photo, now: now)
+            change.tree.addLink(to: inode, now: now)
+            if let photo = try change.tree.trash.trashedPhoto(behind: inode),
+                try !change.tree.isInTrash(directory)
+            {
+                try change.tree.trash.restore(photo, change)
             }
             inode.state?.setTimes(modified: nil, changed: now)
-            let isClassifiable = try tree.effects.isClassifiable(newName.bytes, in: directory)
+            let isClassifiable = try change.tree.effects.isClassifiable(newName.bytes, in: directory)
             let needsClassification =
                 isClassifiable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
                 && inode.state == nil
-            return (try tree.entry(inode, in: directory), needsClassification)
+            return (try change.tree.entry(inode, in: directory), needsClassification)
         }
         // link(2) of a working file to an ordinary name counts as a rename.
         guard needsClassification else { return entry }
@@ -223,30 +225,30 @@ extension Library {
     private func unlinkOnce(
         _ parent: UInt64, _ name: Name, _ caller: Caller, _ info: TrashInfo?
     ) throws(FileError) -> Bool {
-        try session.changing(for: .removal) { tree throws(FileError) in
-            let directory = try tree.directory(parent)
-            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+        try session.change(by: caller.pid, for: .removal) { change throws(FileError) in
+            let directory = try change.tree.directory(parent)
+            guard let found = try change.tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
-            tree.callerThread = caller.pid
-            let isForTrash = try tree.trash.goesIntoTrash(found.inode, named: name.bytes, in: directory)
+            let isForTrash = try change.tree.trash.goesIntoTrash(
+                found.inode, named: name.bytes, in: directory)
             if isForTrash && info == nil { return false }
             let now = Timestamp.now()
             let isPhoto = found.inode.isPhoto
-            let removed = try isPhoto ? tree.names(of: found.inode).first { $0.id == found.id } : nil
-            let lost = try tree.saves.namesLost(withRemoving: found.inode, from: directory)
+            let removed = try isPhoto ? change.tree.names(of: found.inode).first { $0.id == found.id } : nil
+            let lost = try change.tree.saves.namesLost(withRemoving: found.inode, from: directory)
             if directory.isDay && isPhoto {
-                try tree.trash.removePhoto(
-                    found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
+                try change.tree.trash.removePhoto(
+                    found.inode, named: name.bytes, in: directory, info, caller, session.space, change)
             } else if isForTrash {
-                try tree.trash.removePlainFile(
+                try change.tree.trash.removePlainFile(
                     found.inode, found.id, named: name.bytes, in: directory, info, caller, session.space,
                     now: now)
             } else {
-                try tree.removeEntry(directory, found.id, found.inode, now: now)
-                try tree.removeLink(to: found.inode, now: now)
+                try change.tree.removeEntry(directory, found.id, found.inode, now: now)
+                try change.tree.removeLink(to: found.inode, now: now)
             }
             if let removed {
-                tree.saves.noteRemoved(removed, of: found.inode, lost: lost, from: directory, caller)
+                change.tree.saves.noteRemoved(removed, of: found.inode, lost: lost, from: directory, caller)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
             return true
@@ -259,17 +261,19 @@ extension Library {
         guard Node(parent).isReal else { throw .readOnly }
         // Sidecars of removed photos may still be in their day.
         if parent == WellKnownInode.moments { try session.applyCompanionMoves() }
-        try session.changing(for: .removal) { tree throws(FileError) in
-            let directory = try tree.directory(parent)
-            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+        try session.change(for: .removal) { change throws(FileError) in
+            let directory = try change.tree.directory(parent)
+            guard let found = try change.tree.find(directory, name.bytes) else { throw .noEntry }
             guard found.inode.isDirectory else { throw .notDirectory }
-            if directory.area == .root, try !tree.isInTrash(found.inode) || isKeptTrash(name, tree) {
+            if directory.area == .root,
+                try !change.tree.isInTrash(found.inode) || isKeptTrash(name, change.tree)
+            {
                 throw .notPermitted
             }
             guard found.inode.row.size == 0 else { throw .notEmpty }
             let now = Timestamp.now()
-            try tree.removeEntry(directory, found.id, found.inode, now: now)
-            try tree.removeLink(to: found.inode, now: now)
+            try change.tree.removeEntry(directory, found.id, found.inode, now: now)
+            try change.tree.removeLink(to: found.inode, now: now)
         }
     }
 

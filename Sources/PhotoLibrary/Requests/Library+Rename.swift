@@ -73,21 +73,20 @@ extension Library {
         if let unsaved { try session.saveIfOpen(unsaved) }
         let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))
         }
-        let done = try session.changing { tree throws(FileError) -> Outcome? in
-            tree.callerThread = caller.pid
+        let done = try session.change(by: caller.pid) { change throws(FileError) -> Outcome? in
             guard
-                var request = try tree.renames.prepareRename(
+                var request = try change.tree.renames.prepareRename(
                     parent, name.bytes, newParent, newName.bytes, flags, caller)
             else { return .done }
-            if flags.contains(.exchange) { return try exchange(request, tree) }
-            if try tree.renames.needsClassification(request) {
+            if flags.contains(.exchange) { return try exchange(request, change.tree) }
+            if try change.tree.renames.needsClassification(request) {
                 guard let probed, probed.ino == request.source.ino,
                     probed.revision == request.source.row.revision
                 else { return nil }
                 request.classification = probed.classification
             }
             if info == nil, let target = request.target?.inode,
-                try tree.trash.isForTrash(target, in: request.to)
+                try change.tree.trash.isForTrash(target, in: request.to)
             {
                 return nil
             }
@@ -97,25 +96,25 @@ extension Library {
             let isLocked = openState?.lockIfQuiescent() ?? false
             defer { if isLocked { openState?.writer.unlock() } }
             if openState != nil && !isLocked { request.classification.forgetEquals() }
-            try tree.saves.undoRemoval(before: &request)
+            try change.tree.saves.undoRemoval(before: &request, change)
             let wasWorking =
-                request.source.isDirectory ? try tree.isInWorkingDirectory(request.source) : false
-            try tree.renames.rename(request, session.space)
+                request.source.isDirectory ? try change.tree.isInWorkingDirectory(request.source) : false
+            try change.tree.renames.rename(request, session.space, change)
             if request.classification.isUndecided {
-                try sql(tree.tables.addPendingClassification(request.source.ino))
+                try sql(change.tree.tables.addPendingClassification(request.source.ino))
             }
-            tree.renames.noteArrival(request)
+            change.tree.renames.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else {
-                if probed == nil, let sidecar = try tree.sidecars.sidecar(awaiting: request) {
+                if probed == nil, let sidecar = try change.tree.sidecars.sidecar(awaiting: request) {
                     return .classifyBesideSidecar(sidecar)
                 }
                 return .done
             }
             // A directory from the trash may hold photos that were taken out of moments meanwhile.
             let isRestored = request.isFromTrash && !request.isIntoTrash
-            if !isRestored, try tree.isInWorkingDirectory(request.source) { return .done }
-            try sql(tree.tables.addPendingClassification(request.source.ino))
+            if !isRestored, try change.tree.isInWorkingDirectory(request.source) { return .done }
+            try sql(change.tree.tables.addPendingClassification(request.source.ino))
             return .classifyBelow(request.source.ino)
         }
         switch done {

@@ -64,7 +64,7 @@ public final class Library: @unchecked Sendable {
         let owner = options.shownOwner
         let isThere = try? session.locked { tree throws(FileError) in try tree.trash.hasTrash(of: owner) }
         guard !isReadOnly, isThere == false, session.space.hasRowRoom else { return }
-        try? session.changing { tree throws(FileError) in try tree.trash.makeTrash(of: owner) }
+        try? session.change { change throws(FileError) in try change.tree.trash.makeTrash(of: owner) }
     }
 
     deinit {

@@ -60,8 +60,8 @@ package final class Saves {
     private var formerPhotos: RecentTable<UInt64, FormerPhoto>
     /// Photos that were removed for good just now, in the order of removal.
     private var withheldPhotos: [WithheldPhoto] = []
-    /// The inode of a photo that this request gave its names back, and that the kernel has forgotten; else 0.
-    private var restoredPhoto: UInt64 = 0
+    /// Photos that are withheld no longer, and that the kernel has forgotten.
+    private var released: [UInt64] = []
 
     init(_ tree: Tree) {
         self.tree = tree
@@ -94,19 +94,19 @@ package final class Saves {
     /// is removed.
     func replacePhoto(
         from old: Inode, to new: Inode, _ row: PhotoRow, except staying: Set<UInt64>, in place: Inode,
-        named name: [UInt8], seen: MediaProbe? = nil, isSame: Bool = false, _ space: Space, now: Timestamp
+        named name: [UInt8], seen: MediaProbe? = nil, isSame: Bool = false, _ space: Space, _ change: Change
     ) throws(FileError) {
         if new.isPhoto, let own = try tree.moments.moment(of: new),
             own.directory.ino != place.ino || own.row.name != name
         {
-            try tree.withdraw(own.row, in: own.directory, new, now: now)
+            try tree.withdraw(own.row, in: own.directory, new, now: change.now)
             new.row.countLinks(by: -1)
         }
         let previous = try tree.photos.photo(old)
         let isGiven = old.row.flags.contains(.namedInMoments)
         let isSame =
             isSame || seen?.names(old.row) ?? false
-        try tree.versions.handOverVersions(of: old, to: new, isSame: isSame, now: now)
+        try tree.versions.handOverVersions(of: old, to: new, isSame: isSame, change)
         var link: [UInt8]?
         var backup: DentryRow?
         let hasSaved = try tree.names(of: old).contains { $0.isOf(place.ino, name) }
@@ -119,39 +119,39 @@ package final class Saves {
                 continue
             }
             let directory = try tree.inode(entry.parent)
-            try tree.retarget(directory, entry.id, from: old, to: new, now: now)
-            tree.addLink(to: new, now: now)
-            try tree.removeLink(to: old, now: now)
+            try tree.retarget(directory, entry.id, from: old, to: new, now: change.now)
+            tree.addLink(to: new, now: change.now)
+            try tree.removeLink(to: old, now: change.now)
             // The kernel itself changes the dentry of the name that is being saved.
             guard entry.parent != place.ino || entry.name != name else { continue }
             tree.noteLost(entry, in: directory)
             new.dentries.hasNewNames = true
         }
-        if let backup { try mark(place, name, of: new, like: backup, now: now) }
+        if let backup { try mark(place, name, of: new, like: backup, now: change.now) }
         // Until the kernel is notified that the names belong to another file, it opens this inode by them.
         old.dentries.mayBeStale = true
         tree.kernelNames.noteChange(of: new.ino)
         tree.kernelNames.noteChange(of: old.ino)
         if let link {
-            try tree.moments.addMoment(old, day: previous.day, name: link, now: now)
+            try tree.moments.addMoment(old, day: previous.day, name: link, now: change.now)
             tree.moments.setNameGivenInMoments(old, isGiven: false)
         } else {
             let areHandedOver = isSame ? try tree.copies.handOver(old, toEqual: new, space) : false
-            if !areHandedOver { try tree.copies.promoteCopy(of: old, now: now) }
-            try tree.photos.deletePhoto(old, space)
+            if !areHandedOver { try tree.copies.promoteCopy(of: old, change) }
+            try tree.photos.deletePhoto(old, space, change)
         }
-        if old.ino == restoredPhoto && old.row.nlink == 0 { tree.inodesToDestroy.append(old.ino) }
-        restoredPhoto = 0
+        if old.ino == change.restoredPhoto && old.row.nlink == 0 { change.inodesToDestroy.append(old.ino) }
+        change.restoredPhoto = 0
         var row = row
-        row.inherit(from: previous, now: now.seconds)
+        row.inherit(from: previous, now: change.now.seconds)
         row = try tree.groups.datedByStill(row)
-        try tree.photos.storePhoto(new, row)
+        try tree.photos.storePhoto(new, row, change)
         tree.moments.setNameGivenInMoments(new, isGiven: isGiven)
         if let own = try tree.moments.moment(of: new) {
             try tree.companions.queueCompanionMoves(
-                of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
+                of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day, change)
         }
-        try tree.moments.moveMoment(new, to: row.day, now: now)
+        try tree.moments.moveMoment(new, to: row.day, now: change.now)
     }
 
     /// Makes the name of a new file the membership, or hard link, that its backup was.
@@ -275,10 +275,10 @@ package final class Saves {
     }
 
     /// Undoes the removal of the name that the file is renamed onto, if the file is to take the place of that photo.
-    package func undoRemoval(before request: inout RenameRequest) throws(FileError) {
+    package func undoRemoval(before request: inout RenameRequest, _ change: Change) throws(FileError) {
         guard let (removal, photo) = try removedPhoto(request), try tree.renames.rowOfSaved(request) != nil
         else { return }
-        try undo(removal, of: photo, request.newName, in: request.to, now: request.now)
+        try undo(removal, of: photo, request.newName, in: request.to, change)
         request.target = try tree.find(request.to, request.newName).map { ($0.id, $0.inode) }
     }
 
@@ -288,7 +288,7 @@ package final class Saves {
     ///
     /// - Parameter mode: of the new file.
     package func recreate(
-        _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ space: Space
+        _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller, _ space: Space, _ change: Change
     ) throws(FileError) -> (directory: Inode, inode: Inode)? {
         guard !removedNames.isEmpty,
             let removal = removedNames[RemovedPlace(directory: parent, name: name)],
@@ -300,35 +300,33 @@ package final class Saves {
             caller.uid == 0 || caller.uid == photo.row.uid
         else { return nil }
         let now = Timestamp.now()
-        try undo(removal, of: photo, name, in: directory, now: now)
+        try undo(removal, of: photo, name, in: directory, change)
         let new = tree.makeInode(mode: mode, in: directory, caller, now: now)
         var row = try tree.photos.photo(photo)
         (row.ino, row.former) = (new.ino, nil)
         try replacePhoto(
             from: photo, to: new, row, except: try staying(of: photo, savedAs: name, in: directory),
-            in: directory, named: name, space, now: now)
+            in: directory, named: name, space, change)
         return (directory, new)
     }
 
     private func undo(
-        _ removal: RemovedName, of photo: Inode, _ name: [UInt8], in directory: Inode, now: Timestamp
+        _ removal: RemovedName, of photo: Inode, _ name: [UInt8], in directory: Inode, _ change: Change
     ) throws(FileError) {
         if !removal.lost.isEmpty {
             let place = RemovedPlace(directory: directory.ino, name: name)
-            return try restoreWithheld(photo, removal.lost, removedFrom: place, now: now)
+            return try restoreWithheld(photo, removal.lost, removedFrom: place, change)
         }
         guard photo.isTrashed else {
             try tree.addEntry(
-                directory, name, photo, isMember: removal.isMember, isLink: removal.isLink, now: now)
-            tree.addLink(to: photo, now: now)
+                directory, name, photo, isMember: removal.isMember, isLink: removal.isLink, now: change.now)
+            tree.addLink(to: photo, now: change.now)
             return tree.kernelNames.noteChange(of: photo.ino)
         }
         guard let kept = try tree.names(of: photo).last else { throw .damaged }
-        try tree.trash.restore(photo, now: now)
+        try tree.trash.restore(photo, change)
         try sql(tree.tables.deleteTrash(photo.ino, kept.id))
-        var namelessInodes: [UInt64] = []
-        try tree.trash.discard(kept, now: now, &namelessInodes)
-        tree.inodesToDestroy += namelessInodes
+        try tree.trash.discard(kept, change)
     }
 
     package var hasWithheldPhotos: Bool { !withheldPhotos.isEmpty }
@@ -361,10 +359,15 @@ package final class Saves {
         return true
     }
 
-    /// Destroys the withheld photos whose programs have not saved in time.
-    package func destroyOverdueWithheld() {
-        let limit = tree.clocks.monotonic() - removalMillisecondsMax
-        destroyWithheld { $0.time < limit }
+    /// Gives up the withheld photos whose programs have not saved in time. Returns all that are given up since the last
+    /// call: they are to be destroyed once the lock is released, unless the kernel still holds them.
+    func takeReleased() -> [UInt64] {
+        if !withheldPhotos.isEmpty {
+            let limit = tree.clocks.monotonic() - removalMillisecondsMax
+            destroyWithheld { $0.time < limit }
+        }
+        defer { released = [] }
+        return released
     }
 
     /// Destroys all withheld photos, because their room is needed; false if there are none.
@@ -376,18 +379,18 @@ package final class Saves {
     /// Once the lock is released they are destroyed, unless the kernel still holds them.
     func destroyWithheld(where isOver: (WithheldPhoto) -> Bool) {
         for photo in withheldPhotos where isOver(photo) {
-            tree.inodesToDestroy += photo.inodes.filter(\.value).keys
+            released += photo.inodes.filter(\.value).keys
         }
         withheldPhotos.removeAll(where: isOver)
     }
 
     /// Gives a withheld photo and its copies their names back.
     func restoreWithheld(
-        _ photo: Inode, _ lost: [DentryRow], removedFrom place: RemovedPlace, now: Timestamp
+        _ photo: Inode, _ lost: [DentryRow], removedFrom place: RemovedPlace, _ change: Change
     ) throws(FileError) {
         for withheld in withheldPhotos where withheld.place == place {
             // The kernel sends no second FORGET: it is destroyed with its last name.
-            if withheld.inodes[photo.ino] == true { restoredPhoto = photo.ino }
+            if withheld.inodes[photo.ino] == true { change.restoredPhoto = photo.ino }
         }
         withheldPhotos.removeAll { $0.place == place }
         // Its companions stay with it.
@@ -399,8 +402,8 @@ package final class Saves {
             try tree.leaveOrphans(inode)
             inode.dentries.mayBeStale = false
             try tree.addEntry(
-                directory, row.name, inode, isMember: row.isMember, isLink: row.isLink, now: now)
-            tree.addLink(to: inode, now: now)
+                directory, row.name, inode, isMember: row.isMember, isLink: row.isLink, now: change.now)
+            tree.addLink(to: inode, now: change.now)
             tree.kernelNames.noteChange(of: directory.ino)
             tree.kernelNames.noteChange(of: inode.ino)
         }

@@ -105,49 +105,49 @@ package final class TreeSession: @unchecked Sendable {
     }
 
     /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
-    /// observer. Before that waits until the next commit has room for the change; throws `.noRoom` if it cannot get
-    /// any.
+    /// observer, and destroys what the change left. Before that waits until the next commit has room for the change;
+    /// throws `.noRoom` if it cannot get any.
     ///
-    /// - Parameter pages: the most catalogue pages that the change changes.
-    package func changing<R>(
-        for purpose: ChangePurpose = .change, pages: Int = TreeSession.pagesPerChange,
-        _ body: (Tree) throws(FileError) -> R
+    /// - Parameters:
+    ///   - thread: whose request it is; -1 if none of a client.
+    ///   - pages: the most catalogue pages that the change changes.
+    package func change<R>(
+        by thread: Int32 = -1, for purpose: ChangePurpose = .change, pages: Int = TreeSession.pagesPerChange,
+        _ body: (Change) throws(FileError) -> R
     ) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
         guard awaitRoom(for: purpose, pages) else { throw .noRoom }
-        return try changingNow(body)
+        return try changeNow(by: thread, body)
     }
 
-    /// As `changing`, for changes that the next commit makes anyway.
-    func changingNow<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+    /// As `change`, for changes that the next commit makes anyway.
+    func changeNow<R>(
+        by thread: Int32 = -1, _ body: (Change) throws(FileError) -> R
+    ) throws(FileError) -> R {
+        let change = Change(tree, by: thread)
         var notices: [KernelNames.Notice] = []
-        var hasNewPhoto = false
-        var inodesToDestroy: [UInt64] = []
         var isChanged = false
         var isWaiting = false
         defer {
             committer.noteChange(if: isChanged)
             if isWaiting { deferred.noteCompanionMoves() }
             if !notices.isEmpty { send(notices) }
-            if hasNewPhoto { background?.noteNew() }
-            for ino in inodesToDestroy { forget(ino) }
+            if change.hasNewPhoto { background?.noteNew() }
+            for ino in change.inodesToDestroy { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
             tree.trim(isKernelNotified: isKernelNotified)
             let changeCount = tables.changeCount
             defer {
-                tree.callerThread = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 noteUnstagedPages(tables)
                 notices = tree.kernelNames.takeNotices()
-                swap(&hasNewPhoto, &tree.hasNewPhoto)
-                if tree.saves.hasWithheldPhotos { tree.saves.destroyOverdueWithheld() }
+                change.inodesToDestroy += tree.saves.takeReleased()
                 isWaiting = !tree.companions.moves.isEmpty || tree.saves.hasWithheldPhotos
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
-                swap(&inodesToDestroy, &tree.inodesToDestroy)
             }
-            return try body(tree)
+            return try body(change)
         }
     }
 
@@ -198,7 +198,7 @@ package final class TreeSession: @unchecked Sendable {
     /// directory is listed.
     package func applyCompanionMoves() throws(FileError) {
         let isWithholding = try locked { tree throws(FileError) in tree.saves.hasWithheldPhotos }
-        if isWithholding, !isReadOnly { try changing { _ throws(FileError) in } }
+        if isWithholding, !isReadOnly { try change { _ throws(FileError) in } }
         // A companion may have some itself, as the video of a Live Photo its sidecars.
         for _ in 0..<Self.companionRounds {
             let isWaiting = try locked { tree throws(FileError) in !tree.companions.moves.isEmpty }
@@ -220,10 +220,8 @@ package final class TreeSession: @unchecked Sendable {
             infos[ino] = try trashInfo(
                 forRemoving: Name(move.name), from: move.directory, as: .companion)
         }
-        let namelessInodes = try changing { tree throws(FileError) in
-            try tree.companions.applyCompanionMoves(infos, space, now: .now())
+        try change { change throws(FileError) in
+            try change.tree.companions.applyCompanionMoves(infos, space, change)
         }
-        // The kernel may not know them, and then sends no FORGET.
-        for ino in namelessInodes { forget(ino) }
     }
 }

@@ -12,8 +12,9 @@ extension PhotoThumbnails {
     func nextBackgroundBatch(_ last: BackgroundBatch?) -> BackgroundBatch? {
         // A failure is retried at the next change or mount.
         try? thinOut()
-        let next = try? session.changing { tree throws(FileError) in
-            try tree.pendingPictures.nextThumbnailPending(after: last?.range, unexamined: last?.unexamined)
+        let next = try? session.change { change throws(FileError) in
+            try change.tree.pendingPictures.nextThumbnailPending(
+                after: last?.range, unexamined: last?.unexamined)
         }
         guard hasRoomToSpare, let next = next ?? nil else { return nil }
         return BackgroundBatch(next.range, photos: next.photos, floor: next.floor)

@@ -38,15 +38,18 @@ extension PhotoThumbnails {
     /// Drops pictures beyond their photo's share, of photos after `last`, until the total holds. Returns the photo to
     /// continue after; nil if there is nothing left to drop.
     func thinOut(after last: UInt64) throws(FileError) -> UInt64? {
-        try session.changing { tree throws(FileError) in
+        try session.change { change throws(FileError) in
             let photos = try sql(
-                tree.tables.photosWithThumbnails(after: last, limit: session.space.limits.thinnedPhotos))
+                change.tree.tables.photosWithThumbnails(
+                    after: last, limit: session.space.limits.thinnedPhotos))
             for photo in photos {
-                guard tree.counters.pictureBytes > PictureBudget.total(tree.counters) else { return nil }
-                let inode = try tree.inode(photo)
-                let spent = try sql(tree.tables.thumbnails(of: photo)).reduce(0) { $0 + $1.cost }
+                guard change.tree.counters.pictureBytes > PictureBudget.total(change.tree.counters) else {
+                    return nil
+                }
+                let inode = try change.tree.inode(photo)
+                let spent = try sql(change.tree.tables.thumbnails(of: photo)).reduce(0) { $0 + $1.cost }
                 if spent > PictureBudget.share(of: inode.row.size) {
-                    try tree.photos.deleteThumbnails(inode, session.space)
+                    try change.tree.photos.deleteThumbnails(inode, session.space)
                 }
             }
             return photos.last

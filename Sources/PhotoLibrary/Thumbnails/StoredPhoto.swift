@@ -66,7 +66,7 @@ struct StoredPhoto: PictureSource {
             return nil
         }
         do throws(FileError) {
-            row.content = try session.changing { tree throws(FileError) in tree.makeContent() }
+            row.content = try session.change { change throws(FileError) in change.tree.makeContent() }
             try store(row, write(bytes, row.content))
         } catch {
             // A full or read-only space still shows the picture.
@@ -104,19 +104,19 @@ struct StoredPhoto: PictureSource {
     private func store(_ row: ThumbnailRow, _ runs: [ExtentRun]) throws(FileError) {
         var isKept = false
         defer { if !isKept { space.abandon(runs) } }
-        try session.changing { tree throws(FileError) in
-            let inode = try tree.inode(row.ino)
+        try session.change { change throws(FileError) in
+            let inode = try change.tree.inode(row.ino)
             // The photo was deleted or written while the worker was busy: its picture is outdated.
             guard inode.isPhoto, inode.row.revision == row.revision else { throw .busy }
-            let others = try sql(tree.tables.thumbnails(of: row.ino))
+            let others = try sql(change.tree.tables.thumbnails(of: row.ino))
             if others.contains(where: { $0.revision != row.revision || $0.length < 0 || row.length < 0 }) {
-                try tree.photos.deleteThumbnails(inode, space)
+                try change.tree.photos.deleteThumbnails(inode, space)
             } else if others.contains(where: { $0.size == row.size && $0.format == row.format }) {
                 throw .busy
             }
-            for run in runs { try sql(tree.tables.insert(run, of: row.content)) }
-            try sql(tree.tables.store(row))
-            tree.counters.pictureBytes += row.cost
+            for run in runs { try sql(change.tree.tables.insert(run, of: row.content)) }
+            try sql(change.tree.tables.store(row))
+            change.tree.counters.pictureBytes += row.cost
             space.adopt(runs)
             isKept = true
         }

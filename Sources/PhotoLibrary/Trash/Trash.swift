@@ -42,7 +42,7 @@ package final class Trash {
     /// restore. `name`: the name in moments. The photo must already have a name in the trash; names there
     /// stay. A copy without one is left nameless. Its companions are noted: they go into the caller's trash.
     func removeToTrash(
-        _ photo: Inode, named name: [UInt8], _ caller: Caller, now: Timestamp
+        _ photo: Inode, named name: [UInt8], _ caller: Caller, _ change: Change
     ) throws(FileError) {
         var lost: [DentryRow] = []
         for inode in [photo] + (try tree.copies.copies(of: photo)) {
@@ -54,20 +54,20 @@ package final class Trash {
                     try sql(tree.tables.addTrashName(row, of: photo.ino))
                 }
                 lost.append(row)
-                try tree.removeEntry(directory, row.id, inode, now: now)
+                try tree.removeEntry(directory, row.id, inode, now: change.now)
                 // Not `unlinked`: a nameless copy waits for its photo, not for its last user.
                 inode.row.countLinks(by: -1)
                 // The kernel itself removes the dentry of that name in a day.
                 if !directory.isDay || row.name != name { tree.noteLost(row, in: directory) }
             }
-            inode.row.changed = now
+            inode.row.changed = change.now
             tree.touch(inode)
             tree.kernelNames.noteChange(of: inode.ino)
         }
         try sql(
             tree.tables.store(TrashRow(ino: photo.ino, id: 0, since: tree.clocks.wall(), name: name)))
         photo.row.flags.insert(.trashed)
-        try tree.companions.noteCompanions(ofRemoved: photo, lost: lost, caller)
+        try tree.companions.noteCompanions(ofRemoved: photo, lost: lost, caller, change)
     }
 
     /// The trashed photo that a file is, or is a copy of.
@@ -85,11 +85,11 @@ package final class Trash {
     /// Restores a photo that was taken out: to its own day, unless it was given a name in one, and to the albums that
     /// still exist. An open photo whose last name is gone is not restored: a copy of it that has a name is restored
     /// instead.
-    package func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
+    package func restore(_ photo: Inode, _ change: Change) throws(FileError) {
         guard photo.row.nlink > 0 else {
             let successor = try self.successor(of: photo)
-            try leaveTrash(photo)
-            if let successor { try restore(successor, now: now) }
+            try leaveTrash(photo, change)
+            if let successor { try restore(successor, change) }
             return
         }
         guard let kept = try sql(tree.tables.trashRow(photo.ino, 0)) else { throw .damaged }
@@ -98,15 +98,15 @@ package final class Trash {
             let isCopy = try tree.existing(row.ino)?.isCopy ?? false
             if isCopy || row.ino == photo.ino { names.append(row) } else { companions.append(row) }
         }
-        try tree.companions.noteReturn(of: companions, with: photo, kept.name, names)
+        try tree.companions.noteReturn(of: companions, with: photo, kept.name, names, change)
         try forgetTrashed(photo)
         photo.dentries.mayBeStale = false
         if try tree.moments.moment(of: photo) == nil {
             try tree.moments.addMoment(
-                photo, day: try tree.photos.photo(photo).day, name: kept.name, now: now)
+                photo, day: try tree.photos.photo(photo).day, name: kept.name, now: change.now)
         }
-        for row in names { try restoreName(row, now: now) }
-        try orphanNameless(names)
+        for row in names { try restoreName(row, now: change.now) }
+        try orphanNameless(names, change)
         tree.kernelNames.noteChange(of: photo.ino)
     }
 
@@ -126,13 +126,13 @@ package final class Trash {
     }
 
     /// Makes copies that got no name back orphans.
-    private func orphanNameless(_ names: [DentryRow]) throws(FileError) {
+    private func orphanNameless(_ names: [DentryRow], _ change: Change) throws(FileError) {
         for ino in Set(names.map(\.ino)) {
             guard let inode = try tree.existing(ino), inode.row.nlink == 0, !tree.orphans.contains(ino) else {
                 continue
             }
             tree.makeOrphan(inode)
-            tree.inodesToDestroy.append(ino)
+            change.inodesToDestroy.append(ino)
         }
     }
 
@@ -146,20 +146,20 @@ package final class Trash {
 
     /// Call before a photo in the trash becomes a plain file or is destroyed. A copy of it that has a name there
     /// becomes the photo; without such a copy, nameless copies become orphans.
-    func leaveTrash(_ photo: Inode) throws(FileError) {
+    func leaveTrash(_ photo: Inode, _ change: Change) throws(FileError) {
         guard photo.isTrashed, let kept = try sql(tree.tables.trashRow(photo.ino, 0)) else { return }
         let names = try sql(tree.tables.trashNames(of: photo.ino))
         let isGiven = photo.row.flags.contains(.namedInMoments)
         try forgetTrashed(photo)
         guard let successor = try successor(of: photo) else {
-            try orphanNameless(names)
+            try orphanNameless(names, change)
             return
         }
         var row = try tree.photos.photo(photo)
         row.ino = successor.ino
         try tree.copies.handOver(photo, to: successor)
-        try tree.versions.moveVersions(of: photo.ino, to: successor.ino, now: .now())
-        try tree.photos.storePhoto(successor, row)
+        try tree.versions.moveVersions(of: photo.ino, to: successor.ino, change)
+        try tree.photos.storePhoto(successor, row, change)
         tree.moments.setNameGivenInMoments(successor, isGiven: isGiven)
         try sql(tree.tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))
         for name in names where name.ino != photo.ino {
@@ -214,28 +214,28 @@ package final class Trash {
     package func removePhoto(
         _ inode: Inode, named name: [UInt8], in directory: Inode, _ info: TrashInfo?, _ caller: Caller,
         _ space: Space,
-        now: Timestamp
+        _ change: Change
     ) throws(FileError) {
         let moments = try tree.moments.moments(of: inode)
         if moments.count > 1,
             let one = moments.first(where: { $0.directory.ino == directory.ino && $0.row.name == name })
         {
-            try tree.removeEntry(directory, one.row.id, inode, now: now)
-            try tree.removeLink(to: inode, now: now)
+            try tree.removeEntry(directory, one.row.id, inode, now: change.now)
+            try tree.removeLink(to: inode, now: change.now)
             tree.kernelNames.noteChange(of: inode.ino)
             return
         }
         guard days > 0 else {
             var lost = try tree.names(of: inode)
             for copy in try tree.copies.copies(of: inode) { lost += try tree.names(of: copy) }
-            try tree.photos.removePhoto(inode, now: now)
-            try tree.companions.noteCompanions(ofRemoved: inode, lost: lost, caller)
+            try tree.photos.removePhoto(inode, now: change.now)
+            try tree.companions.noteCompanions(ofRemoved: inode, lost: lost, caller, change)
             return
         }
-        try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
-            try tree.addEntry(files, kept, inode, now: now)
-            tree.addLink(to: inode, now: now)
-            try removeToTrash(inode, named: name, caller, now: now)
+        try putIntoTrash(named: name, info, caller, space, now: change.now) { files, kept throws(FileError) in
+            try tree.addEntry(files, kept, inode, now: change.now)
+            tree.addLink(to: inode, now: change.now)
+            try removeToTrash(inode, named: name, caller, change)
         }
     }
 
@@ -323,19 +323,18 @@ package final class Trash {
 
     // MARK: Removal without a request of the kernel
 
-    /// Removes a name in the trash, and its `.trashinfo` file. Appends inodes that have no name left to
-    /// `namelessInodes`.
-    package func discard(_ row: DentryRow, now: Timestamp, _ namelessInodes: inout [UInt64]) throws(FileError)
-    {
+    /// Removes a name in the trash, and its `.trashinfo` file. An inode that has no name left is
+    /// destroyed.
+    package func discard(_ row: DentryRow, _ change: Change) throws(FileError) {
         let directory = try tree.inode(row.parent)
-        try drop(row, in: directory, now: now, &namelessInodes)
+        try drop(row, in: directory, change)
         guard let top = try trash(withFiles: directory), let infos = try tree.find(top, infosName)?.inode,
             infos.isDirectory,
             let info = try tree.find(infos, row.name + infoSuffix), !info.inode.isDirectory
         else { return }
         let infoRow = DentryRow(
             parent: infos.ino, id: info.id, name: row.name + infoSuffix, ino: info.inode.ino)
-        try drop(infoRow, in: infos, now: now, &namelessInodes)
+        try drop(infoRow, in: infos, change)
     }
 
     /// The trash whose `files` a directory is; nil for all other directories.
@@ -347,15 +346,15 @@ package final class Trash {
     }
 
     private func drop(
-        _ row: DentryRow, in directory: Inode, now: Timestamp, _ namelessInodes: inout [UInt64]
+        _ row: DentryRow, in directory: Inode, _ change: Change
     ) throws(FileError) {
         let inode = try tree.inode(row.ino)
-        try tree.withdraw(row, in: directory, inode, now: now)
-        try tree.removeLink(to: inode, now: now)
+        try tree.withdraw(row, in: directory, inode, now: change.now)
+        try tree.removeLink(to: inode, now: change.now)
         tree.kernelNames.noteChange(of: inode.ino)
         guard inode.row.nlink == 0 else { return }
         inode.dentries.mayBeStale = true
-        namelessInodes.append(inode.ino)
+        change.inodesToDestroy.append(inode.ino)
     }
 
     /// The name in the trash that a row is about; nil if it is gone.
@@ -367,12 +366,12 @@ package final class Trash {
     }
 
     /// Removes the entry of a row and the row, if the entry came into the trash at `limit` or before.
-    package func discard(_ row: TrashRow, since limit: Int64, _ namelessInodes: inout [UInt64])
-        throws(FileError)
-    {
+    package func discard(
+        _ row: TrashRow, since limit: Int64, _ change: Change
+    ) throws(FileError) {
         if row.id != 0 {
             if let name = try trashedName(row) {
-                try discard(name, since: limit, &namelessInodes)
+                try discard(name, since: limit, change)
             } else {
                 try sql(tree.tables.deleteTrash(row.ino, row.id))
             }
@@ -383,17 +382,17 @@ package final class Trash {
         for name in names {
             guard try tree.isInTrash(tree.inode(name.parent)) else {
                 // A directory was restored, but the daemon was killed before it reached this file.
-                try restore(inode, now: .now())
+                try restore(inode, change)
                 return
             }
         }
-        for name in names { try discard(name, now: .now(), &namelessInodes) }
+        for name in names { try discard(name, change) }
     }
 
     /// Removes a name in the trash, unless its inode came there after `limit` or is a non-empty directory.
-    package func discard(_ name: DentryRow, since limit: Int64, _ namelessInodes: inout [UInt64])
-        throws(FileError)
-    {
+    package func discard(
+        _ name: DentryRow, since limit: Int64, _ change: Change
+    ) throws(FileError) {
         // Removed since it was read.
         guard try sql(tree.tables.dentry(name.parent, name.name))?.id == name.id else { return }
         let inode = try tree.inode(name.ino)
@@ -401,7 +400,7 @@ package final class Trash {
         if let row = try sql(tree.tables.trashRow(name.ino, name.id)), row.since > limit { return }
         if inode.isTrashed, let row = try sql(tree.tables.trashRow(name.ino, 0)), row.since > limit { return }
         try sql(tree.tables.deleteTrash(name.ino, name.id))
-        try discard(name, now: .now(), &namelessInodes)
+        try discard(name, change)
     }
 
     /// Whether removing a name by unlink(2) must put the file into the trash: see `isForTrash`; also a sidecar in a day

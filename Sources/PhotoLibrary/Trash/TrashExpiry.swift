@@ -32,15 +32,15 @@ package struct TrashExpiry {
         if session.clock.hasJumped {
             // Entries added since the session began were dated by the clock as it was before it was set.
             let (start, expected) = (session.clock.start, session.clock.expected)
-            try session.changing { tree throws(FileError) in
-                try sql(tree.tables.redateTrash(from: start, through: expected, to: now))
+            try session.change { change throws(FileError) in
+                try sql(change.tree.tables.redateTrash(from: start, through: expected, to: now))
             }
             return false
         }
         let limit = now - Int64(session.options.trashDays) * Self.daySeconds
-        try session.changing { tree throws(FileError) in
-            try sql(tree.tables.clearTrashNotes(now: now, since: limit))
-            try sql(tree.tables.noteTrash(since: limit, now: now))
+        try session.change { change throws(FileError) in
+            try sql(change.tree.tables.clearTrashNotes(now: now, since: limit))
+            try sql(change.tree.tables.noteTrash(since: limit, now: now))
         }
         var last: TrashRow?
         repeat {
@@ -63,8 +63,8 @@ package struct TrashExpiry {
                 try clear(below, since: limit)
             }
         }
-        try destroyNow { tree, namelessInodes throws(FileError) in
-            try tree.trash.discard(row, since: limit, &namelessInodes)
+        try session.change(for: .removal) { change throws(FileError) in
+            try change.tree.trash.discard(row, since: limit, change)
         }
     }
 
@@ -90,8 +90,10 @@ package struct TrashExpiry {
     /// Removes the entries of a directory in the trash, except those that came after `limit` and non-empty directories.
     private func clear(_ directory: UInt64, since limit: Int64) throws(FileError) {
         try eachPage(of: directory) { page throws(FileError) in
-            try destroyNow { tree, namelessInodes throws(FileError) in
-                for row in page.rows { try tree.trash.discard(row, since: limit, &namelessInodes) }
+            try session.change(for: .removal) { change throws(FileError) in
+                for row in page.rows {
+                    try change.tree.trash.discard(row, since: limit, change)
+                }
             }
         }
     }
@@ -111,17 +113,6 @@ package struct TrashExpiry {
         }
     }
 
-    /// Runs `body`, which removes names, and destroys the inodes that it reports as nameless, unless they are open.
-    private func destroyNow(_ body: (Tree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
-        let namelessInodes = try session.changing(for: .removal) { tree throws(FileError) in
-            var namelessInodes: [UInt64] = []
-            try body(tree, &namelessInodes)
-            return namelessInodes
-        }
-        // The kernel may not know them, and then sends no FORGET.
-        for ino in namelessInodes { session.forget(ino) }
-    }
-
     // MARK: Room
 
     /// Destroys photos in the trash, the oldest first, until `bytes` are freed. Returns false if there were none. For
@@ -136,14 +127,15 @@ package struct TrashExpiry {
                 })
             else { break }
             last = row
-            try? destroyNow { tree, namelessInodes throws(FileError) in
+            try? session.change(for: .removal) { change throws(FileError) in
                 // An open file would keep its room.
-                guard let inode = try tree.existing(row.ino), inode.openCount == 0, inode.state == nil else {
+                guard let inode = try change.tree.existing(row.ino), inode.openCount == 0, inode.state == nil
+                else {
                     return
                 }
                 let bytes = inode.row.allocated
-                try tree.trash.discard(row, since: .max, &namelessInodes)
-                if namelessInodes.contains(row.ino) { freed += max(bytes, 1) }
+                try change.tree.trash.discard(row, since: .max, change)
+                if change.inodesToDestroy.contains(row.ino) { freed += max(bytes, 1) }
             }
         }
         return freed > 0

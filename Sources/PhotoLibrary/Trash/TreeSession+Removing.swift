@@ -40,7 +40,7 @@ extension TreeSession {
         guard let place else { return nil }
         // The trash adds rows. Those of its oldest photo make way; where nothing can, there is the reserve.
         try? requireRowRoom()
-        let content = try changing(for: .removal) { tree throws(FileError) in tree.makeContent() }
+        let content = try change(for: .removal) { change throws(FileError) in change.tree.makeContent() }
         let text = trashInfoText(
             path: place + [UInt8(ascii: "/")] + name.bytes, deleted: options.clocks.wall())
         // If there is no room for it, the photo is kept without it.

@@ -24,11 +24,11 @@ extension TreeSession {
         let rowsMax = kept > 0 ? space.limits.snapshotRows : 0
         let rows = min(file.map.pieces.count, rowsMax)
         let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
-        try changing(for: .edit, pages: pages) { tree throws(FileError) in
-            let isNew = try tree.versions.keepVersion(
+        try change(for: .edit, pages: pages) { change throws(FileError) in
+            let isNew = try change.tree.versions.keepVersion(
                 of: file.inode, for: file.ino, snapshotRows: rowsMax, now: .now())
             guard isNew else { return }
-            guard try sql(tree.tables.hasSnapshots(of: file.content)) else { return }
+            guard try sql(change.tree.tables.hasSnapshots(of: file.content)) else { return }
             file.noteSnapshots(true)
             space.passGeneration(of: file.map.pieces.map(\.run))
         }

@@ -34,22 +34,23 @@ package struct VersionExpiry {
             let after = last
             let rows = try oldest(after: after).prefix { !$0.isOriginal && $0.replaced <= limit }
             guard !rows.isEmpty else { return false }
-            try session.changing(for: .removal) { tree throws(FileError) in
-                for row in rows { try noteOrEnd(row, now: now, tree) }
+            try session.change(for: .removal) { change throws(FileError) in
+                for row in rows { try noteOrEnd(row, now: now, change) }
             }
             last = rows.last
         }
         return true
     }
 
-    private func noteOrEnd(_ row: VersionRow, now: Int64, _ tree: Tree) throws(FileError) {
+    private func noteOrEnd(_ row: VersionRow, now: Int64, _ change: Change) throws(FileError) {
+        let tree = change.tree
         guard let version = try tree.existing(row.dentry.ino), version.isVersion else { return }
         let noted = version.row.accessed.seconds
         if noted == 0 || noted > now {
             version.row.accessed = Timestamp(seconds: now)
             tree.touch(version)
         } else if noted + Self.daySeconds <= now {
-            try tree.versions.discardVersion(row.dentry, now: .now())
+            try tree.versions.discardVersion(row.dentry, change)
         }
     }
 
@@ -73,7 +74,8 @@ package struct VersionExpiry {
             last = end
             for row in rows where freed < max(bytes, 1) {
                 freed +=
-                    (try? session.changing(for: .removal) { tree throws(FileError) in try destroy(row, tree) })
+                    (try? session.change(for: .removal) { change throws(FileError) in try destroy(row, change)
+                    })
                     ?? 0
             }
         }
@@ -84,7 +86,8 @@ package struct VersionExpiry {
     /// if it is open, if another inode shares its content, or if the photo still has all of its bytes. So do
     /// the versions of a photo that is being edited, is empty, or found no room in an edit of this session:
     /// they are all that is left of it.
-    private func destroy(_ row: VersionRow, _ tree: Tree) throws(FileError) -> UInt64 {
+    private func destroy(_ row: VersionRow, _ change: Change) throws(FileError) -> UInt64 {
+        let tree = change.tree
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
             version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1
         else { return 0 }
@@ -94,7 +97,7 @@ package struct VersionExpiry {
         }
         let (own, besideSource) = try sql(tree.tables.ownBytes(of: version.row.content))
         if besideSource == 0 { return 0 }
-        try tree.versions.discardVersion(row.dentry, now: .now())
+        try tree.versions.discardVersion(row.dentry, change)
         return max(own, 1)
     }
 }

@@ -154,22 +154,22 @@ package final class Versions {
     }
 
     /// Makes the versions of a file those of another, which takes its place.
-    func moveVersions(of old: UInt64, to new: UInt64, now: Timestamp) throws(FileError) {
+    func moveVersions(of old: UInt64, to new: UInt64, _ change: Change) throws(FileError) {
         guard old != new, let directory = try versionsDirectory(of: old) else { return }
         let root = try versionsRoot()
         if let other = try versionsDirectory(of: new) {
-            try renameOriginal(in: other, now: now)
+            try renameOriginal(in: other, now: change.now)
             for row in try tree.rows(of: other) {
                 let file = try tree.inode(row.ino)
-                try tree.removeEntry(other, row.id, file, now: now)
-                try tree.addEntry(directory, try tree.freeName(directory, row.name), file, now: now)
+                try tree.removeEntry(other, row.id, file, now: change.now)
+                try tree.addEntry(directory, try tree.freeName(directory, row.name), file, now: change.now)
             }
-            try removeDirectory(other, now: now)
+            try removeDirectory(other, change)
         }
         for row in try sql(tree.tables.dentries(of: directory.ino)) {
-            try tree.removeEntry(root, row.id, directory, now: now)
+            try tree.removeEntry(root, row.id, directory, now: change.now)
         }
-        try tree.addEntry(root, versionsDirectoryName(of: new), directory, now: now)
+        try tree.addEntry(root, versionsDirectoryName(of: new), directory, now: change.now)
         if let captured = lastKept.remove(old) { lastKept.insert(captured, for: new) }
     }
 
@@ -177,13 +177,13 @@ package final class Versions {
     /// of both is that of the photo.
     ///
     /// - Parameter isSame: whether both have the same bytes.
-    func handOverVersions(of old: Inode, to new: Inode, isSame: Bool, now: Timestamp) throws(FileError) {
+    func handOverVersions(of old: Inode, to new: Inode, isSame: Bool, _ change: Change) throws(FileError) {
         if try versionsDirectory(of: old.ino) != nil {
-            try moveVersions(of: old.ino, to: new.ino, now: now)
+            try moveVersions(of: old.ino, to: new.ino, change)
         } else if let own = try versionsDirectory(of: new.ino) {
-            try renameOriginal(in: own, now: now)
+            try renameOriginal(in: own, now: change.now)
         }
-        if !isSame { _ = try keepVersion(of: old, for: new.ino, now: now) }
+        if !isSame { _ = try keepVersion(of: old, for: new.ino, now: change.now) }
     }
 
     /// Renames the `original` in a directory after its time, because an older version becomes the original.
@@ -195,31 +195,31 @@ package final class Versions {
     }
 
     /// Removes an empty directory of versions.
-    private func removeDirectory(_ directory: Inode, now: Timestamp) throws(FileError) {
+    private func removeDirectory(_ directory: Inode, _ change: Change) throws(FileError) {
         for row in try sql(tree.tables.dentries(of: directory.ino)) {
-            try tree.removeEntry(try tree.inode(row.parent), row.id, directory, now: now)
+            try tree.removeEntry(try tree.inode(row.parent), row.id, directory, now: change.now)
         }
-        try tree.removeLink(to: directory, now: now)
-        tree.inodesToDestroy.append(directory.ino)
+        try tree.removeLink(to: directory, now: change.now)
+        change.inodesToDestroy.append(directory.ino)
     }
 
     // MARK: Giving up
 
     /// Removes the versions of a file that is destroyed.
-    package func removeVersions(of ino: UInt64, now: Timestamp) throws(FileError) {
+    package func removeVersions(of ino: UInt64, _ change: Change) throws(FileError) {
         guard let directory = try versionsDirectory(of: ino) else { return }
-        for row in try tree.rows(of: directory) { try discardVersion(row, now: now) }
+        for row in try tree.rows(of: directory) { try discardVersion(row, change) }
     }
 
     /// Removes a version, if it still has that name; and the directory with the last one. Once the lock is released it
     /// is destroyed, unless it is open.
-    package func discardVersion(_ row: DentryRow, now: Timestamp) throws(FileError) {
+    package func discardVersion(_ row: DentryRow, _ change: Change) throws(FileError) {
         guard try sql(tree.tables.dentry(row.parent, row.name))?.id == row.id else { return }
         let (directory, file) = (try tree.inode(row.parent), try tree.inode(row.ino))
-        try tree.removeEntry(directory, row.id, file, now: now)
-        try tree.removeLink(to: file, now: now)
-        if file.row.nlink == 0 { tree.inodesToDestroy.append(file.ino) }
-        if directory.row.size == 0 { try removeDirectory(directory, now: now) }
+        try tree.removeEntry(directory, row.id, file, now: change.now)
+        try tree.removeLink(to: file, now: change.now)
+        if file.row.nlink == 0 { change.inodesToDestroy.append(file.ino) }
+        if directory.row.size == 0 { try removeDirectory(directory, change) }
     }
 
     // MARK: Showing

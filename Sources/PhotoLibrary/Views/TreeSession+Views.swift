@@ -12,9 +12,11 @@ extension TreeSession {
         try applyCompanionMoves()
         if isReadOnly { return try locked(body) }
         // Sends notices as well; changes only rows that the next commit would have changed.
-        return try changingNow { tree throws(FileError) in
-            if tree.hasChanges || !tree.unrecorded.isEmpty { try sql(tree.storeChanges()) }
-            return try body(tree)
+        return try changeNow { change throws(FileError) in
+            if change.tree.hasChanges || !change.tree.unrecorded.isEmpty {
+                try sql(change.tree.storeChanges())
+            }
+            return try body(change.tree)
         }
     }
 

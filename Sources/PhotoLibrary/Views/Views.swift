@@ -72,11 +72,11 @@ package final class Views {
 
     /// Notes that a file's rating attribute was set or removed. Returns whether the rating must be read from its bytes:
     /// it is a photo without that attribute.
-    package func followRatingAttribute(of inode: Inode) throws(FileError) -> Bool {
+    package func followRatingAttribute(of inode: Inode, _ change: Change) throws(FileError) -> Bool {
         guard inode.isPhoto else { return false }
         var row = try tree.photos.photo(inode)
         row.rating = 0
-        try tree.photos.storePhoto(inode, row)
+        try tree.photos.storePhoto(inode, row, change)
         return try ratingByAttribute(of: inode) == nil
     }
 

@@ -160,14 +160,16 @@ struct CrashWork {
     /// Ends a version, as its age does.
     private mutating func endVersion() throws {
         var rows: [DentryRow] = []
-        try session.library.session.changing { tree throws(FileError) in
-            guard let root = try tree.existing(WellKnownInode.versions) else { return }
-            for row in try tree.rows(of: root) { rows += try tree.rows(of: try tree.inode(row.ino)) }
+        try session.library.session.change { change throws(FileError) in
+            guard let root = try change.tree.existing(WellKnownInode.versions) else { return }
+            for row in try change.tree.rows(of: root) {
+                rows += try change.tree.rows(of: try change.tree.inode(row.ino))
+            }
         }
         guard !rows.isEmpty else { throw FileError.noEntry }
         let row = pick(rows.sorted { $0.id < $1.id })
-        try session.library.session.changing { tree throws(FileError) in
-            try tree.versions.discardVersion(row, now: .now())
+        try session.library.session.change { change throws(FileError) in
+            try change.tree.versions.discardVersion(row, change)
         }
     }
 

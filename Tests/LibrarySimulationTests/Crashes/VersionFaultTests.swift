@@ -85,16 +85,18 @@ import VaultCatalogue
         try session.put(Self.path, old)
         try session.makeDurable()
         let ino = try session.ino(Self.path)
-        let row = try session.library.session.changing { tree throws(FileError) in
-            let inode = try tree.inode(ino)
-            let row = try tree.photos.photo(inode)
-            try sql(tree.tables.deletePhoto(ino))
+        let row = try session.library.session.change { change throws(FileError) in
+            let inode = try change.tree.inode(ino)
+            let row = try change.tree.photos.photo(inode)
+            try sql(change.tree.tables.deletePhoto(ino))
             return row
         }
         expectError(.damaged) { try edit(session, isWhole: false) }
         #expect(try session.get(Self.path) == old)
         #expect(!session.exists("albums/.versions"))
-        try session.library.session.changing { tree throws(FileError) in try sql(tree.tables.store(row)) }
+        try session.library.session.change { change throws(FileError) in
+            try sql(change.tree.tables.store(row))
+        }
         try edit(session, isWhole: false)
         try expectNothingLost(session, isWhole: false, failed: false, "after the failure")
     }

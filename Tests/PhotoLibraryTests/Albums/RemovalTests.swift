@@ -152,8 +152,8 @@ import VaultFormat
             #expect(try fixture.ls("albums") == ["A", "B", "y.jpg"])
         case "next": try fixture.rm("moments/2024-05-03/y.jpg", by: mover)
         case "room":
-            let isMade = try fixture.library.session.changing { tree throws(FileError) in
-                tree.saves.destroyWithheld()
+            let isMade = try fixture.library.session.change { change throws(FileError) in
+                change.tree.saves.destroyWithheld()
             }
             #expect(isMade)
         case "end": try fixture.remount()

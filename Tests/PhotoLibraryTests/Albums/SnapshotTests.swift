@@ -51,10 +51,12 @@ import VaultFormat
         func end(_ name: String) throws {
             let ino = try fixture.ino(Self.path)
             let version = try fixture.ino("albums/.versions/x.jpg/" + name)
-            try fixture.library.session.changing { tree throws(FileError) in
-                guard let directory = try tree.versions.versionsDirectory(of: ino) else { throw .noEntry }
-                for row in try tree.rows(of: directory) where row.ino == version {
-                    try tree.versions.discardVersion(row, now: .now())
+            try fixture.library.session.change { change throws(FileError) in
+                guard let directory = try change.tree.versions.versionsDirectory(of: ino) else {
+                    throw .noEntry
+                }
+                for row in try change.tree.rows(of: directory) where row.ino == version {
+                    try change.tree.versions.discardVersion(row, change)
                 }
             }
         }

@@ -236,7 +236,9 @@ import VaultFormat
             let fixture = try Fixture()
             for number in 0..<count { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
             if !areWaiting {
-                try fixture.library.session.changing { tree in tree.counters.pictured = tree.counters.ino }
+                try fixture.library.session.change { change in
+                    change.tree.counters.pictured = change.tree.counters.ino
+                }
             }
             try fixture.close()
             try fixture.reopen()

@@ -68,8 +68,9 @@ import VaultFormat
         try fixture.library.release(fixture.library.open(picture, flags: O_RDONLY, fixture.caller))
         // Made again from the same photo, as after a damage.
         maker.paddingBytes = 100
-        _ = try fixture.library.session.changing { tree throws(FileError) in
-            try tree.photos.deleteThumbnails(try tree.inode(photo), fixture.library.session.space)
+        _ = try fixture.library.session.change { change throws(FileError) in
+            try change.tree.photos.deleteThumbnails(
+                try change.tree.inode(photo), fixture.library.session.space)
         }
         expectError(.stale) { _ = try fixture.library.open(picture, flags: O_RDONLY, fixture.caller) }
         #expect(try fixture.ino("albums/.thumbs/a.jpg") == picture)
@@ -108,12 +109,14 @@ import VaultFormat
         for number in 0..<Self.count { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
         // As if the photos were large enough to pay for their pictures.
         let paid: UInt64 = 1 << 30
-        try fixture.library.session.changing { tree throws(FileError) in
-            try sql(tree.storeChanges())
-            tree.counters.photoBytes += paid
+        try fixture.library.session.change { change throws(FileError) in
+            try sql(change.tree.storeChanges())
+            change.tree.counters.photoBytes += paid
         }
         for number in 0..<Self.count { _ = try fixture.stat("\(Self.day)/\(number).jpg") }
-        try fixture.library.session.changing { tree throws(FileError) in tree.counters.photoBytes -= paid }
+        try fixture.library.session.change { change throws(FileError) in
+            change.tree.counters.photoBytes -= paid
+        }
         try fixture.remount()
         return fixture
     }

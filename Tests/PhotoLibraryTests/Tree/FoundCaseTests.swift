@@ -39,10 +39,10 @@ private let files = ".Trash-0/files"
         try fixture.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/b.jpg")
         try fixture.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
         let day = try fixture.ino("moments/2024-05-01")
-        try fixture.library.session.changing { tree throws(FileError) in
-            let (photo, directory) = (try tree.inode(old), try tree.inode(day))
-            try tree.addEntry(directory, Array("a.jpg~".utf8), photo, now: .now())
-            tree.addLink(to: photo, now: .now())
+        try fixture.library.session.change { change throws(FileError) in
+            let (photo, directory) = (try change.tree.inode(old), try change.tree.inode(day))
+            try change.tree.addEntry(directory, Array("a.jpg~".utf8), photo, now: .now())
+            change.tree.addLink(to: photo, now: .now())
         }
         return fixture
     }
