@@ -41,7 +41,8 @@ let library: [Target.Dependency] = [
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "obscura", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileRequests", "CatalogueRows",
+    "Encodings", "obscura", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileRequests",
+    "CatalogueRows",
     "PhotoImaging", "TakeoutRules",
     "ReceiveProtocol", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
     "TestFixtures",
@@ -72,12 +73,13 @@ let package = Package(
         .target(name: "CJPEGStream", dependencies: ["CJPEG"], path: "Sources/System/CJPEGStream"),
         layer("LinuxIO", uses: ["CShims"]),
         layer("Sandbox", uses: ["CSeccomp", "CShims"]),
-        layer("ReceiveProtocol"),
+        layer("Encodings"),
+        layer("ReceiveProtocol", uses: ["Encodings"]),
         layer("VaultFormat"),
         layer("KernelNames"),
         layer("CatalogueRows", uses: ["LinuxIO"]),
         layer("FileRequests", uses: ["LinuxIO"]),
-        layer("PhotoRules", uses: ["CatalogueRows", "FileRequests", "PhotoImaging", "LinuxIO"]),
+        layer("PhotoRules", uses: ["Encodings", "CatalogueRows", "FileRequests", "PhotoImaging", "LinuxIO"]),
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
         layer(
             "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
@@ -87,7 +89,8 @@ let package = Package(
         layer(
             "PhotoLibrary",
             uses: [
-                "PhotoRules", "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore",
+                "Encodings", "VaultCrypto", "PhotoRules", "FileRequests", "KernelNames", "CatalogueRows",
+                "VaultCatalogue", "VaultStore",
                 "VaultFormat", "PhotoImaging", "LinuxIO",
             ]),
         layer(
@@ -100,7 +103,8 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery", "FileRequests",
+                "Encodings", "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery",
+                "FileRequests",
                 "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
                 "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CQRencode", "CShims",
             ],
@@ -112,7 +116,7 @@ let package = Package(
                 "PhotoLibrary", "PhotoRules", "FileRequests",
                 "CatalogueRows", "VaultCatalogue", "VaultStore", "PhotoImaging", "LinuxIO",
             ]),
-        layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
+        layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CShims"]),
         layer("TakeoutRules", uses: ["PhotoImaging"]),
         .executableTarget(
             name: "obscura-worker",
@@ -123,7 +127,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "obscura-receiver",
-            dependencies: ["ReceiveProtocol", "Sandbox", "CMicroHTTPD", "CGnuTLS", "CShims"],
+            dependencies: ["Encodings", "ReceiveProtocol", "Sandbox", "CMicroHTTPD", "CGnuTLS", "CShims"],
+            resources: ["page.html", "page.css", "languages.js", "media.js", "page.js"]
+                .map { .embedInCode("Page/" + $0) },
             swiftSettings: settings),
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),

@@ -9,13 +9,13 @@ extension Importer {
     /// nothing, if the file could not be read to its end, changed meanwhile, or `proceed` returned false.
     func seal(_ source: some ImportSource, _ proceed: (UInt64) -> Bool) throws(FileError) -> SealedContent? {
         session.committer.waitForStagedPages()
-        try session.requireRowRoom()
+        try session.room.requireRowRoom()
         let sealed = SealedContent(
             content: try session.change { change throws(FileError) in change.tree.makeContent() })
         do throws(FileError) {
             if try fill(sealed, from: source, proceed), source.isUnchanged {
                 // One commit gets all of its rows.
-                try session.requireRoom(forRows: sealed.runs.count)
+                try session.room.requireRoom(forRows: sealed.runs.count)
                 return sealed
             }
         } catch {

@@ -1,3 +1,4 @@
+import Encodings
 import FileRequests
 import Glibc
 
@@ -22,7 +23,7 @@ public struct TrashInfoText: Sendable, Equatable {
         guard lines.contains(Self.group), let found = lines.firstIndex(where: { $0.starts(with: Self.key) })
         else { return nil }
         pathLine = found
-        path = percentDecoded(lines[found].dropFirst(Self.key.count))
+        path = percentDecodedLeniently(lines[found].dropFirst(Self.key.count))
         guard !path.isEmpty, !path.contains(0) else { return nil }
     }
 
@@ -35,51 +36,9 @@ public struct TrashInfoText: Sendable, Equatable {
     /// The same file with another path; every other line stays.
     public func bytes(path: [UInt8]) -> [UInt8] {
         var changed = lines
-        changed[pathLine] = Self.key + percentEncoded(path)
+        changed[pathLine] = Self.key + percentEncoded(path, unescaped: unreservedMarks + [UInt8(ascii: "/")])
         return Array(changed.joined(separator: [UInt8(ascii: "\n")]))
     }
-}
-
-/// `%2F` becomes a slash (RFC 3986); a percent sign without two digits stays one.
-public func percentDecoded(_ text: some Sequence<UInt8>) -> [UInt8] {
-    var rest = Array(text)[...]
-    var decoded: [UInt8] = []
-    decoded.reserveCapacity(rest.count)
-    while let byte = rest.popFirst() {
-        if byte == UInt8(ascii: "%"), let high = hexadecimal(rest.first),
-            let low = hexadecimal(rest.dropFirst().first)
-        {
-            decoded.append(high << 4 | low)
-            rest = rest.dropFirst(2)
-        } else {
-            decoded.append(byte)
-        }
-    }
-    return decoded
-}
-
-private func hexadecimal(_ byte: UInt8?) -> UInt8? {
-    switch byte {
-    case let byte? where (0x30...0x39).contains(byte): byte - 0x30
-    case let byte? where (0x41...0x46).contains(byte & 0xDF): (byte & 0xDF) - 0x37
-    default: nil
-    }
-}
-
-/// Percent-encodes as in a URI, but keeps slashes.
-func percentEncoded(_ path: [UInt8]) -> [UInt8] {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var encoded: [UInt8] = []
-    for byte in path {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"), UInt8(ascii: "/"):
-            encoded.append(byte)
-        default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-    }
-    return encoded
 }
 
 /// A `.trashinfo` file of the freedesktop trash specification.
@@ -89,7 +48,8 @@ func percentEncoded(_ path: [UInt8]) -> [UInt8] {
 ///   - deleted: seconds since 1970; shown as local time.
 package func trashInfoText(path: [UInt8], deleted: Int64) -> [UInt8] {
     let time = civilTime(deleted)
-    return Array("[Trash Info]\nPath=".utf8) + percentEncoded(path)
+    return Array("[Trash Info]\nPath=".utf8)
+        + percentEncoded(path, unescaped: unreservedMarks + [UInt8(ascii: "/")])
         + Array("\nDeletionDate=\(time)\n".utf8)
 }
 

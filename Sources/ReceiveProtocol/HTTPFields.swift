@@ -1,56 +1,6 @@
+import Encodings
+
 // Fields of HTTP that libmicrohttpd leaves to us. All of them come from strangers.
-
-/// Decodes `%XX` (RFC 3986). Nil if a percent sign is not followed by two hexadecimal digits.
-package func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8]? {
-    var result: [UInt8] = []
-    var rest = Array(text)[...]
-    while let byte = rest.popFirst() {
-        guard byte == UInt8(ascii: "%") else {
-            result.append(byte)
-            continue
-        }
-        guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue) else {
-            return nil
-        }
-        result.append(high << 4 | low)
-    }
-    return result
-}
-
-/// Encodes everything but letters, digits and `-._~`, so that it can stand in any URL and in XML.
-package func percentEncoded(_ bytes: some Collection<UInt8>) -> String {
-    var result = ""
-    for byte in bytes {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            result.unicodeScalars.append(Unicode.Scalar(byte))
-        default: result += "%" + hexText([byte]).uppercased()
-        }
-    }
-    return result
-}
-
-private func hexValue(_ digit: UInt8) -> UInt8? {
-    switch digit {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-    default: nil
-    }
-}
-
-/// Lower case, two digits a byte.
-package func hexText(_ bytes: some Collection<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".unicodeScalars)
-    var result = String.UnicodeScalarView()
-    for byte in bytes {
-        result.append(digits[Int(byte >> 4)])
-        result.append(digits[Int(byte & 15)])
-    }
-    return String(result)
-}
 
 /// Nil unless there are exactly `count` bytes in hexadecimal digits.
 package func hexBytes(_ text: some Collection<UInt8>, count: Int) -> [UInt8]? {

@@ -1,3 +1,5 @@
+import Encodings
+
 /// A name for a photo that a client calls so: never empty, at most 255 bytes, nothing that leads elsewhere, and no
 /// program's working file.
 ///

@@ -1,3 +1,5 @@
+import Encodings
+
 /// The ranges of a file whose SHA-256, after its size in eight bytes (most significant first), is its sample: all of a
 /// small file, else 256 KiB from the beginning, the middle and the end.
 package func sampleRanges(_ size: UInt64) -> [Range<UInt64>] {

@@ -1,18 +1,21 @@
+internal import Encodings
 internal import Glibc
 internal import ReceiveProtocol
 
-/// The page: one file of HTML, CSS and JavaScript without outside resources. Its parts are in the files next to this
-/// one.
+/// The page: one file of HTML, CSS and JavaScript without outside resources, put together from those in `Page`.
 struct Page {
     /// Placeholders of the parts that differ each time.
     private let parts: [[UInt8]]
 
     /// - Parameter words: of the certificate's fingerprint.
     init(words: String) {
-        // Comments and indentation stay in this source: the page has a limit of 40,000 bytes.
-        let script = (pageLanguages + pageMediaScript + pageScript).split(separator: "\n")
+        // Comments and indentation stay in the sources: the page has a limit of 40,000 bytes.
+        let scripts = PackageResources.languages_js + PackageResources.media_js + PackageResources.page_js
+        let script = String(decoding: scripts, as: UTF8.self).split(separator: "\n")
             .map { $0.drop { $0 == " " } }.filter { !$0.hasPrefix("//") }.joined(separator: "\n")
-        let text = pageMarkup.replacing("@WORDS@", with: words).replacing("@STYLE@", with: pageStyle)
+        let text = String(decoding: PackageResources.page_html, as: UTF8.self)
+            .replacing("@WORDS@", with: words)
+            .replacing("@STYLE@", with: String(decoding: PackageResources.page_css, as: UTF8.self))
             .replacing("@SCRIPT@", with: script)
         parts = text.separated(by: "@NONCE@").map { Array($0.utf8) }
     }

@@ -1,4 +1,5 @@
 internal import CMicroHTTPD
+import Encodings
 internal import Glibc
 internal import ReceiveProtocol
 

@@ -1,4 +1,5 @@
 import CShims
+import Encodings
 import FileRequests
 import Glibc
 import LinuxIO

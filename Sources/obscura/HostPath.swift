@@ -1,4 +1,5 @@
 import CShims
+import Encodings
 import FileRequests
 import Glibc
 import LinuxIO
@@ -90,7 +91,7 @@ func printable(_ text: String) -> String {
     var result = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
         if let byte = escapedByte(scalar) {
-            result += "\\x\(hexadecimal(UInt32(byte), digits: 2))".unicodeScalars
+            result += "\\x\(hexText([byte]))".unicodeScalars
         } else {
             result.append(isControl(scalar.value) ? "?" : scalar)
         }

@@ -1,3 +1,4 @@
+import Encodings
 import LinuxIO
 
 /// A JSON value (RFC 8259). Every `--json` prints one object on one line.
@@ -54,8 +55,8 @@ private func quoted(_ text: String) -> String {
     for scalar in text.unicodeScalars {
         switch scalar {
         case "\"", "\\": result += "\\" + String(scalar)
-        case _ where scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value):
-            result += "\\u" + hexadecimal(scalar.value, digits: 4)
+        case _ where isControlCode(scalar):
+            result += "\\u" + hexText([0, UInt8(scalar.value)])
         default: result.unicodeScalars.append(scalar)
         }
     }
@@ -76,14 +77,9 @@ private func escapedPath(_ bytes: [UInt8]) -> String {
             index += encoded.count
         case .error(let length):
             for byte in bytes[index..<index + length] {
-                result += "\\x" + hexadecimal(UInt32(byte), digits: 2)
+                result += "\\x" + hexText([byte])
             }
             index += length
         }
     }
-}
-
-func hexadecimal(_ value: UInt32, digits: Int) -> String {
-    let text = String(value, radix: 16)
-    return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
 }

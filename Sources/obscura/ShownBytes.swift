@@ -1,3 +1,5 @@
+import Encodings
+
 /// A name or path on a line, such that different ones look different: each byte that is not UTF-8, or is of a character
 /// that controls a terminal, becomes `\xNN`, and a backslash `\\`, as in JSON.
 func shownBytes(_ bytes: [UInt8]) -> String {
@@ -6,7 +8,7 @@ func shownBytes(_ bytes: [UInt8]) -> String {
     var iterator = bytes.makeIterator()
     var parser = Unicode.UTF8.ForwardParser()
     func escape(_ count: Int) {
-        for byte in bytes[index..<index + count] { result += "\\x" + hexadecimal(UInt32(byte), digits: 2) }
+        for byte in bytes[index..<index + count] { result += "\\x" + hexText([byte]) }
         index += count
     }
     while true {

@@ -1,3 +1,5 @@
+import Encodings
+
 /// PNG, third edition (W3C 2025): the eXIf chunk, XMP in iTXt, and ImageMagick's and exiftool's raw profiles in text
 /// chunks. Other texts, such as `Creation Time`, tell when the file was made, not the picture.
 enum PNGReader: FormatReader {
@@ -177,7 +179,7 @@ enum PNGText {
             bytes.reserveCapacity((view.count - index) / 2)
             var high: UInt8?
             while index < view.count {
-                if let digit = hexadecimal(view[index]) {
+                if let digit = hexValue(view[index]) {
                     if let first = high {
                         bytes.append(first << 4 | digit)
                         high = nil
@@ -190,15 +192,6 @@ enum PNGText {
                 index += 1
             }
             return bytes
-        }
-    }
-
-    private static func hexadecimal(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x61...0x66: byte - 0x61 + 10
-        case 0x41...0x46: byte - 0x41 + 10
-        default: nil
         }
     }
 

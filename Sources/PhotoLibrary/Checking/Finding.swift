@@ -1,4 +1,5 @@
 import CatalogueRows
+import Encodings
 import FileRequests
 import PhotoRules
 package import VaultCatalogue
@@ -53,13 +54,7 @@ public struct Finding: Sendable, Hashable {
     }
 
     /// One line. Control characters, which names may hold, become `?`.
-    public var text: String {
-        String(
-            String.UnicodeScalarView(
-                "\(subject): \(cause)".unicodeScalars.map {
-                    $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0
-                }))
-    }
+    public var text: String { oneLine("\(subject): \(cause)") }
 }
 
 /// A range of bytes of a content.

@@ -15,7 +15,7 @@ extension TreeSession {
                     try tree.storeChanges()
                 },
                 freeze: {
-                    noteTransactionEnd(tree.tables.changeCount)
+                    room.noteTransactionEnd(tree.tables.changeCount)
                     tree.unwritten.freeze()
                     return space.freeze()
                 })
@@ -30,7 +30,7 @@ extension TreeSession {
         // An error recurs in the commit.
         try? catalogue.commitTransaction(
             before: { _ throws(CatalogueError) in try tree.storeChanges() },
-            freeze: { noteTransactionEnd(tree.tables.changeCount) })
+            freeze: { room.noteTransactionEnd(tree.tables.changeCount) })
     }
 
     /// Writes at most `most` outdated identity records, before a durable commit. Returns true if some are left.
@@ -56,7 +56,7 @@ extension TreeSession {
     private func recordsThatFit(_ most: Int, besides written: Int) -> Int? {
         [space.limits.recordsPerWrite, Self.recordsWhenShort].lazy.map { min(most, $0) }.first { count in
             let pages = Self.pagesPerRecord * (written + count)
-            return space.hasRoom(for: .edit, pages: pages + unstaged)
+            return space.hasRoom(for: .edit, pages: pages + room.unstaged)
         }
     }
 

@@ -22,7 +22,7 @@ extension FileState {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
         var done = 0
         do throws(FileError) {
-            try context.session.requireRoom(forRows: 0, of: self)
+            try context.session.room.requireRoom(forRows: 0, of: self)
             try beginChange(keeping: size)
             while done < bytes.count {
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
@@ -101,7 +101,7 @@ extension FileState {
 
     /// Waits until the catalogue has room for the rows of sealed bytes; abandons them if it cannot get any.
     private func requireRoom(for runs: [ExtentRun]) throws(FileError) {
-        do throws(FileError) { try context.session.requireRoom(forRows: runs.count, of: self) } catch {
+        do throws(FileError) { try context.session.room.requireRoom(forRows: runs.count, of: self) } catch {
             context.space.abandon(runs)
             throw error
         }

@@ -15,7 +15,7 @@ extension TreeSession {
     {
         guard !file.isDiscarded else { return }
         try file.sealDirty()
-        let pages = Self.pagesPerChange + FileContext.pages(ofRows: file.unsavedRows)
+        let pages = PageRoom.pagesPerChange + FileContext.pages(ofRows: file.unsavedRows)
         try change(by: thread, for: .removal, pages: pages) { change throws(FileError) in
             try store(file, change)
             try also(change)

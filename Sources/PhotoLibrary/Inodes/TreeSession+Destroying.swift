@@ -12,8 +12,8 @@ extension TreeSession {
     package func destroy(_ ino: UInt64) throws(FileError) {
         var isDone = false
         while !isDone {
-            let rows = reapedRows()
-            let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
+            let rows = room.reapedRows()
+            let pages = PageRoom.pagesPerChange + FileContext.pages(ofRows: rows)
             isDone = try change(for: .removal, pages: pages) { change throws(FileError) in
                 guard change.tree.orphans.contains(ino) else { return true }
                 let inode = try change.tree.inode(ino)

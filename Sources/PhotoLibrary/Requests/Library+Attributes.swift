@@ -98,7 +98,7 @@ extension Library {
     ) throws(FileError) {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
-        try session.requireRowRoom()
+        try session.room.requireRowRoom()
         let isUnrated = try session.change { change throws(FileError) in
             let inode = try session.resolveUnlessOpen(ino, change.tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }

@@ -1,6 +1,7 @@
 import CatalogueRows
 package import FileRequests
 package import PhotoRules
+import VaultCrypto
 
 /// Thumbnails outside the vault, whose names are digests of their files' paths.
 extension Library {

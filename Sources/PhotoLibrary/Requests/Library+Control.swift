@@ -1,3 +1,4 @@
+import Encodings
 import FileRequests
 import VaultCatalogue
 import VaultFormat
@@ -50,7 +51,7 @@ extension Library {
             values += damage.map { ("damage", $0.text) }
             // Last, so that an answer that is too long loses none of the above. Names may hold newlines.
             values += damage.flatMap { finding in
-                [("kind", finding.kind.rawValue)] + finding.paths.map { ("path", hexadecimal($0)) }
+                [("kind", finding.kind.rawValue)] + finding.paths.map { ("path", hexText($0)) }
             }
             let answer = lines(values)
             if answer.count <= Self.answerBytesMax { return answer }
@@ -134,15 +135,4 @@ extension Library {
             return left >= 0
         }
     }
-}
-
-private func hexadecimal(_ bytes: [UInt8]) -> String {
-    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-}
-
-/// The text with control characters, which paths may contain, replaced by `?`.
-private func oneLine(_ text: String) -> String {
-    String(
-        String.UnicodeScalarView(
-            text.unicodeScalars.map { $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0 }))
 }

@@ -45,11 +45,11 @@ extension Library {
     public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
         switch Node(ino) {
         case .version(let node):
-            _ = try session.attributes(of: node)
+            _ = try session.versions.attributes(of: node)
             return DirectoryHandle(ino, end: .max)
         case .view(let node):
-            _ = try session.attributes(of: node)
-            return DirectoryHandle(ino, end: try session.nextInode())
+            _ = try session.views.attributes(of: node)
+            return DirectoryHandle(ino, end: try session.views.nextInode())
         case .thumbnail(let number):
             guard let virtual else { throw .stale }
             try virtual.openDirectory(number)
@@ -92,7 +92,7 @@ extension Library {
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         switch Node(handle.ino) {
-        case .version(let node): try session.list(node, after: cookie, visit)
+        case .version(let node): try session.versions.list(node, after: cookie, visit)
         case .view(let node): try list(node, handle, after: cookie, visit)
         case .thumbnail(let number):
             guard let virtual else { throw .stale }
@@ -134,11 +134,11 @@ extension Library {
         _ node: ViewNode, _ handle: DirectoryHandle, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         let listed = try handle.entries(after: cookie) { () throws(FileError) in
-            try session.entries(of: node)
+            try session.views.entries(of: node)
         }
         guard let listed else {
-            if cookie == 0 { handle.end = try session.nextInode() }
-            return try session.listPhotos(of: node, after: cookie, before: handle.end, visit)
+            if cookie == 0 { handle.end = try session.views.nextInode() }
+            return try session.views.listPhotos(of: node, after: cookie, before: handle.end, visit)
         }
         let parent = node.parent?.number ?? WellKnownInode.root
         guard DirectoryEntry.visitDots(node.number, parent, after: cookie, visit) else { return }

@@ -47,7 +47,7 @@ extension Library {
         try checkNew(name)
         guard Node(parent).isReal else { throw .readOnly }
         let mode = mode & permissionMask | regularType
-        try session.requireRowRoom()
+        try session.room.requireRowRoom()
         return try session.change { change throws(FileError) in
             let saved = try change.tree.saves.recreate(
                 parent, name.bytes, mode: mode, caller, session.space, change)

@@ -22,13 +22,13 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(name)
         switch Node(parent) {
-        case .version(let node): return try session.lookup(name.bytes, in: node)
+        case .version(let node): return try session.versions.lookup(name.bytes, in: node)
         case .view(let node):
             guard options.views else { throw .stale }
             if let thumbs = try virtual?.lookup(name, in: node, caller, unless: cancellation) {
                 return thumbs
             }
-            return try session.lookup(name.bytes, in: node, caller)
+            return try session.views.lookup(name.bytes, in: node, caller)
         case .thumbnail(let number):
             guard let virtual else { throw .stale }
             return try virtual.lookup(name, in: number, caller, unless: cancellation)
@@ -47,14 +47,14 @@ extension Library {
     private func lookupVirtual(
         _ name: Name, in directory: UInt64, _ caller: Caller, unless cancellation: Cancellation?
     ) throws(FileError) -> Entry? {
-        if name.bytes == versionsName, let found = try session.lookupVersions(beside: directory) {
+        if name.bytes == versionsName, let found = try session.versions.lookupVersions(beside: directory) {
             return found
         }
         if let found = try virtual?.lookup(name, beside: directory, caller, unless: cancellation) {
             return found
         }
         guard options.views, directory == WellKnownInode.root, name.bytes == viewsName else { return nil }
-        return try session.viewsEntry()
+        return try session.views.viewsEntry()
     }
 
     /// As `lookup`, but only in the tree; nil if the answer depends on pending companion moves.
@@ -85,8 +85,8 @@ extension Library {
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         switch Node(ino) {
-        case .version(let node): return (try session.attributes(of: node), KernelTimeout.none)
-        case .view(let node): return (try session.attributes(of: node), KernelTimeout.brief)
+        case .version(let node): return (try session.versions.attributes(of: node), KernelTimeout.none)
+        case .view(let node): return (try session.views.attributes(of: node), KernelTimeout.brief)
         case .thumbnail(let number):
             guard let virtual else { throw .stale }
             return (try virtual.attributes(number, caller, unless: cancellation), KernelTimeout.brief)
@@ -154,7 +154,7 @@ extension Library {
     ) throws(FileError) -> Entry {
         try checkNew(name)
         guard Node(parent).isReal else { throw .readOnly }
-        try session.requireRowRoom()
+        try session.room.requireRowRoom()
         return try session.change { change throws(FileError) in
             let (directory, inode) = try change.tree.make(parent, name.bytes, mode: mode, caller, complete)
             return try change.tree.entry(inode, in: directory)
@@ -167,7 +167,7 @@ extension Library {
     ) throws(FileError) -> Entry {
         try checkNew(newName)
         guard Node(ino).isReal, Node(newParent).isReal else { throw .notPermitted }
-        try session.requireRowRoom()
+        try session.room.requireRowRoom()
         let (entry, needsClassification) = try session.change { change throws(FileError) in
             // Also if the inode is open: few programs link by a descriptor, and these get ESTALE only until the kernel
             // is notified.

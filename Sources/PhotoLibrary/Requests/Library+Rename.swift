@@ -18,7 +18,7 @@ extension Library {
         try checkNew(newName)
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         guard Node(parent).isReal, Node(newParent).isReal else { throw .readOnly }
-        try session.requireRowRoom(replacing: true)
+        try session.room.requireRowRoom(replacing: true)
         for attempt in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
             defer { session.destroyUnused(info) }
@@ -68,7 +68,7 @@ extension Library {
             }
             return (source.ino, nil, rows)
         }
-        try session.requireRoom(toChangeRows: rows)
+        try session.room.requireRoom(toChangeRows: rows)
         // The rename survives a crash, so the bytes must be saved before the name.
         if let unsaved { try session.saveIfOpen(unsaved) }
         let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))

@@ -13,7 +13,8 @@ extension Library {
         case .real: break
         }
         let entries = try entries(of: ino)
-        guard let found = try session.lookupVersions(beside: ino), try !versionEntries(beside: ino).isEmpty
+        guard let found = try session.versions.lookupVersions(beside: ino),
+            try !versionEntries(beside: ino).isEmpty
         else {
             return entries
         }

@@ -20,21 +20,17 @@ package final class TreeSession: @unchecked Sendable {
     package let context: FileContext
     package let committer = Committer()
     package let clock: SessionClock
-    let cameras = CameraNumbers()
+    /// Room for catalogue pages.
+    package private(set) var room: PageRoom! = nil
+    /// Virtual directories.
+    package private(set) var views: ViewDirectories! = nil
+    private(set) var versions: VersionDirectories! = nil
     /// Only under the catalogue's lock.
     let tree: Tree
     private let observerLock = Lock()
     private weak var watcher: (any TreeObserver)?
     /// Changes that the observer is still to be notified of.
     private let pendingNotices = Atomic<Int>(0)
-    /// The most catalogue pages that changed since the transaction began, and are in SQLite's cache only.
-    let unstagedPages = Atomic<Int>(0)
-    /// Held while room for pages is made; taken before all others but a file's.
-    let vacating = Lock()
-    /// `Space.freedSectors` when no more could be made. Under `vacating`.
-    var vainSectors: UInt64?
-    /// The count of row changes when the transaction began. Under the catalogue's lock.
-    private var storedChangeCount: Int64 = 0
     /// Work that requests defer.
     package let deferred: DeferredWork
     /// Makes thumbnails of new photos; nil without `.thumbs`. Set once, at the start.
@@ -64,6 +60,7 @@ package final class TreeSession: @unchecked Sendable {
         space.firstRuns = { [weak catalogue] sectors, limit throws(StoreError) in
             try catalogue?.firstRuns(in: sectors, limit: limit) ?? []
         }
+        (room, views, versions) = (PageRoom(self), ViewDirectories(self), VersionDirectories(self))
         context.session = self
         committer.session = self
     }
@@ -112,11 +109,11 @@ package final class TreeSession: @unchecked Sendable {
     ///   - thread: whose request it is; -1 if none of a client.
     ///   - pages: the most catalogue pages that the change changes.
     package func change<R>(
-        by thread: Int32 = -1, for purpose: ChangePurpose = .change, pages: Int = TreeSession.pagesPerChange,
+        by thread: Int32 = -1, for purpose: ChangePurpose = .change, pages: Int = PageRoom.pagesPerChange,
         _ body: (Change) throws(FileError) -> R
     ) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
-        guard awaitRoom(for: purpose, pages) else { throw .noRoom }
+        guard room.awaitRoom(for: purpose, pages) else { throw .noRoom }
         return try changeNow(by: thread, body)
     }
 
@@ -141,7 +138,7 @@ package final class TreeSession: @unchecked Sendable {
             let changeCount = tables.changeCount
             defer {
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
-                noteUnstagedPages(tables)
+                room.noteUnstagedPages(tables)
                 notices = tree.kernelNames.takeNotices()
                 change.inodesToDestroy += tree.saves.takeReleased()
                 isWaiting = !tree.companions.moves.isEmpty || tree.saves.hasWithheldPhotos
@@ -149,22 +146,6 @@ package final class TreeSession: @unchecked Sendable {
             }
             return try body(change)
         }
-    }
-
-    /// Under the catalogue's lock.
-    private func noteUnstagedPages(_ tables: Tables) {
-        let rows = Int(tables.changeCount - storedChangeCount) + tree.changedInodes
-        let cached = space.limits.catalogueCacheKibibytes * 1024 / Geometry.pageBytes
-        unstagedPages.store(min(cached, Self.pagesPerRow * rows), ordering: .relaxed)
-    }
-
-    /// Pages that a changed row changes at most, in the mean: its own, those of indexes, and those that are split.
-    private static let pagesPerRow = 4
-
-    /// Notes that the transaction was ended, so that all changed pages are staged. Under the catalogue's lock.
-    func noteTransactionEnd(_ changeCount: Int64) {
-        storedChangeCount = changeCount
-        unstagedPages.store(0, ordering: .relaxed)
     }
 
     /// Runs `body`, whose changes are part of the commit that is about to be made, with the catalogue's lock held.

@@ -1,3 +1,5 @@
+import Encodings
+
 /// Returns a PNG with text right behind its header: readers of thumbnails stop at the first chunk of another kind (PNG
 /// 1.2, section 4.2.3.1: keyword, NUL, Latin-1 text). Returns nil if the bytes do not begin as a PNG does.
 ///
@@ -15,22 +17,3 @@ package func png(_ bytes: [UInt8], with texts: [(keyword: String, value: String)
 
 private let pngBeginning: [UInt8] =
     [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
-
-private func pngChunk(_ type: String, _ body: [UInt8]) -> [UInt8] {
-    let checked = Array(type.utf8) + body
-    return bigEndian(UInt32(body.count)) + checked + bigEndian(crc32(checked))
-}
-
-private func bigEndian(_ number: UInt32) -> [UInt8] {
-    (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
-}
-
-/// The checksum of PNG's chunks (PNG 1.2, section 3.4), bit by bit, because the input is only some hundred bytes.
-private func crc32(_ bytes: [UInt8]) -> UInt32 {
-    var crc = UInt32.max
-    for byte in bytes {
-        crc ^= UInt32(byte)
-        for _ in 0..<8 { crc = crc >> 1 ^ (crc & 1 == 0 ? 0 : 0xEDB8_8320) }
-    }
-    return ~crc
-}

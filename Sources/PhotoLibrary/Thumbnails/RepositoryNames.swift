@@ -1,5 +1,7 @@
+import Encodings
 import FileRequests
 package import LinuxIO
+import VaultCrypto
 
 /// Finds the photo that a file of a shared thumbnail repository shows. File names there are digests: those of a
 /// directory are computed at the first request, and cached until the directory changes.
@@ -57,40 +59,22 @@ package func repositoryDigests(of name: [UInt8]) -> [[UInt8]] {
 
 /// The file name of a digest in a repository.
 package func repositoryFileName(_ digest: [UInt8]) -> [UInt8] {
-    digest.flatMap { [hexDigits[Int($0 >> 4)], hexDigits[Int($0 & 15)]] } + pngExtension
+    hexDigits(of: digest) + pngExtension
 }
 
 /// The digest in the name of a repository's file; nil for any other name.
 public func repositoryDigest(named name: [UInt8]) -> [UInt8]? {
     guard name.count == 32 + pngExtension.count, hasSuffix(name, pngExtension) else { return nil }
-    let digits = name.prefix(32).compactMap { hexDigits.firstIndex(of: $0) }
+    // Digests are written in lower case.
+    let digits = name.prefix(32).compactMap {
+        $0 < UInt8(ascii: "a") && $0 > UInt8(ascii: "9") ? nil : hexValue($0)
+    }
     guard digits.count == 32 else { return nil }
-    return stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    return stride(from: 0, to: 32, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
 }
 
 /// A name as GLib writes it into file URIs (g_filename_to_uri): all but letters, digits and `unescaped` as %XX.
-package func escapedForURI(_ name: [UInt8]) -> [UInt8] {
-    var escaped: [UInt8] = []
-    escaped.reserveCapacity(name.count)
-    for byte in name {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            escaped.append(byte)
-        default:
-            if unescaped.contains(byte) {
-                escaped.append(byte)
-            } else {
-                escaped += [
-                    UInt8(ascii: "%"), upperHexDigits[Int(byte >> 4)], upperHexDigits[Int(byte & 15)],
-                ]
-            }
-        }
-    }
-    return escaped
-}
+package func escapedForURI(_ name: [UInt8]) -> [UInt8] { percentEncoded(name, unescaped: unescaped) }
 
 private let unescaped = Array("!$&'()*+,-./:=@_~".utf8)
-private let hexDigits = Array("0123456789abcdef".utf8)
-private let upperHexDigits = Array("0123456789ABCDEF".utf8)
 private let pngExtension = Array(".png".utf8)

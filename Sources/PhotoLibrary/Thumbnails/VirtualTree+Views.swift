@@ -10,9 +10,9 @@ extension VirtualTree {
     func child(
         of folder: ThumbnailFolder, in view: ViewNode, _ name: [UInt8]
     ) throws(FileError) -> VirtualNode {
-        let node = try session.viewing { tree throws(FileError) -> VirtualNode? in
+        let node = try session.views.viewing { tree throws(FileError) -> VirtualNode? in
             let file = try tree.pictureNames.file(behind: name) { name throws(FileError) in
-                try session.photo(named: name, in: view, tree)
+                try session.views.photo(named: name, in: view, tree)
             }
             guard let file else { return nil }
             return .picture(
@@ -30,14 +30,14 @@ extension VirtualTree {
     ) throws(FileError) {
         let types = service.decodableTypes
         guard DirectoryEntry.visitDots(ino, folder.directory, after: cookie, visit) else { return }
-        try session.viewing { tree throws(FileError) in
+        try session.views.viewing { tree throws(FileError) in
             var failed: FileError?
-            try session.eachPhoto(of: view, after: cookie, tree) { photo, cookie in
+            try session.views.eachPhoto(of: view, after: cookie, tree) { photo, cookie in
                 do throws(FileError) {
                     let inode = try tree.inode(photo.ino)
                     guard try tree.pictureNames.picture(of: inode, types).mayExist else { return true }
                     let name = try tree.pictureNames.pictureName(photo.name) { name throws(FileError) in
-                        try session.photo(named: name, in: view, tree) != nil
+                        try session.views.photo(named: name, in: view, tree) != nil
                     }
                     guard let name else { return true }
                     return visit(

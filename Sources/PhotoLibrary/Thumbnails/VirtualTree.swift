@@ -36,7 +36,7 @@ package final class VirtualTree: Sendable {
     func lookup(
         _ name: Name, in view: ViewNode, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> Entry? {
-        guard name.bytes == thumbsName, try session.hasPhotos(view) else { return nil }
+        guard name.bytes == thumbsName, try session.views.hasPhotos(view) else { return nil }
         let node = VirtualNode.thumbs(of: view.number)
         return try entry(of: node, try attributes(of: node, caller, unless: cancellation))
     }
@@ -160,7 +160,7 @@ package final class VirtualTree: Sendable {
         case .folder, .repository, .sizeDirectory:
             let directory = node.directory ?? WellKnownInode.root
             if let view = ViewNode(directory) {
-                return virtualDirectoryAttributes(try session.attributes(of: view))
+                return virtualDirectoryAttributes(try session.views.attributes(of: view))
             }
             return try session.locked { tree throws(FileError) in
                 virtualDirectoryAttributes(tree.attributes(try tree.directory(directory)))

@@ -36,10 +36,10 @@ extension TreeSession {
                 }
             return (isForTrash ? try tree.path(of: directory) : nil, rows)
         }
-        try requireRoom(toChangeRows: rows)
+        try room.requireRoom(toChangeRows: rows)
         guard let place else { return nil }
         // The trash adds rows. Those of its oldest photo make way; where nothing can, there is the reserve.
-        try? requireRowRoom()
+        try? room.requireRowRoom()
         let content = try change(for: .removal) { change throws(FileError) in change.tree.makeContent() }
         let text = trashInfoText(
             path: place + [UInt8(ascii: "/")] + name.bytes, deleted: options.clocks.wall())

@@ -1,3 +1,4 @@
+import Encodings
 import FileRequests
 import Glibc
 import LinuxIO
@@ -109,7 +110,7 @@ final class OutsideTrash {
         let lines = bytes.split(separator: newline)
         let kept = lines.filter { line in
             let name = line.split(separator: UInt8(ascii: " "), maxSplits: 2).last ?? []
-            return !names.contains(percentDecoded(name))
+            return !names.contains(percentDecodedLeniently(name))
         }
         guard kept.count < lines.count else { return }
         directory.replace(sizes, ifUnchangedSince: status, with: kept.flatMap { Array($0) + [newline] })

@@ -1,3 +1,4 @@
+import Encodings
 import Glibc
 import LinuxIO
 import PhotoImaging
@@ -113,7 +114,7 @@ func localPath(ofURI uri: [UInt8], hosts: [[UInt8]] = thisHost) -> [UInt8]? {
         rest = rest.dropFirst(2 + host.count)
     }
     guard rest.first == UInt8(ascii: "/") else { return nil }
-    return percentDecoded(rest)
+    return percentDecodedLeniently(rest)
 }
 
 /// As `localPath(ofURI:hosts:)`, for a URI that may begin with `$HOME` instead of the home directory, as KDE writes it.

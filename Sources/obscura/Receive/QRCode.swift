@@ -1,4 +1,5 @@
 import CQRencode
+import Encodings
 import Glibc
 
 /// A QR code of a text (ISO/IEC 18004), by libqrencode.
@@ -63,16 +64,9 @@ struct QRCode {
         var header: [UInt8] = []
         header += bigEndian(UInt32(total)) + bigEndian(UInt32(total))
         header += [1, 0, 0, 0, 0]
-        return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + chunk("IHDR", header)
-            + chunk("IDAT", zlibStored(rows)) + chunk("IEND", [])
+        return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + pngChunk("IHDR", header)
+            + pngChunk("IDAT", zlibStored(rows)) + pngChunk("IEND", [])
     }
-}
-
-private func bigEndian(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { Array($0) } }
-
-private func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {
-    let content = Array(type.utf8) + data
-    return bigEndian(UInt32(data.count)) + content + bigEndian(crc32(content))
 }
 
 /// A zlib stream (RFC 1950) of blocks that are not compressed.
@@ -92,13 +86,4 @@ private func zlibStored(_ bytes: [UInt8]) -> [UInt8] {
         high = (high + low) % 65_521
     }
     return result + bigEndian(high << 16 | low)
-}
-
-private func crc32(_ bytes: [UInt8]) -> UInt32 {
-    var crc = UInt32.max
-    for byte in bytes {
-        crc ^= UInt32(byte)
-        for _ in 0..<8 { crc = crc >> 1 ^ (crc & 1 == 1 ? 0xEDB8_8320 : 0) }
-    }
-    return ~crc
 }

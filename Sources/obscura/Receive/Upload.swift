@@ -1,3 +1,4 @@
+import Encodings
 import FileRequests
 import Glibc
 import LinuxIO

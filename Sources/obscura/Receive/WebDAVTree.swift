@@ -1,3 +1,4 @@
+import Encodings
 import LinuxIO
 import ReceiveProtocol
 
@@ -84,7 +85,7 @@ final class WebDAVTree: @unchecked Sendable {
     }
 
     private static func response(_ path: [[UInt8]], _ node: Node) -> String {
-        var href = "/dav" + path.map { "/" + percentEncoded($0) }.joined()
+        var href = "/dav" + path.map { "/" + String(decoding: percentEncoded($0), as: UTF8.self) }.joined()
         let properties: String
         switch node {
         case .directory:

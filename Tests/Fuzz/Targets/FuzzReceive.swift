@@ -1,3 +1,4 @@
+import Encodings
 import FileRequests
 import Glibc
 import LinuxIO
@@ -21,7 +22,7 @@ private func fields(_ bytes: [UInt8]) {
     precondition(isFileName(photoName(bytes)))
     if let path = pathNames(text, below: "/dav") { precondition(path.allSatisfy(isFileName)) }
     if let decoded = percentDecoded(bytes) {
-        precondition(percentDecoded(percentEncoded(decoded).utf8) == decoded)
+        precondition(percentDecoded(percentEncoded(decoded)) == decoded)
     }
     if let range = ContentRange(text) {
         precondition(range.length > 0 && range.last < range.total)

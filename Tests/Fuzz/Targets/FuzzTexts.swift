@@ -1,3 +1,5 @@
+import VaultCrypto
+
 @testable import FileRequests
 @testable import LinuxIO
 @testable import PhotoImaging

@@ -2,6 +2,7 @@ import Foundation
 import LinuxIO
 import TestSupport
 import Testing
+import VaultCrypto
 
 @testable import FileRequests
 @testable import LibraryFixtures

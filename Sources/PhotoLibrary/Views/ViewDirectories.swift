@@ -6,13 +6,18 @@ import PhotoRules
 package import VaultCatalogue
 
 /// Views: virtual directories that list the photos of moments by other orders. Their entries are the photos' inodes.
-extension TreeSession {
+package final class ViewDirectories: Sendable {
+    private unowned let session: TreeSession
+    private let cameras = CameraNumbers()
+
+    init(_ session: TreeSession) { self.session = session }
+
     /// Runs `body` once the rows by which photos are in views are up to date.
     package func viewing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
-        try applyCompanionMoves()
-        if isReadOnly { return try locked(body) }
+        try session.applyCompanionMoves()
+        if session.isReadOnly { return try session.locked(body) }
         // Sends notices as well; changes only rows that the next commit would have changed.
-        return try changeNow { change throws(FileError) in
+        return try session.changeNow { change throws(FileError) in
             if change.tree.hasChanges || !change.tree.unrecorded.isEmpty {
                 try sql(change.tree.storeChanges())
             }
@@ -34,7 +39,7 @@ extension TreeSession {
                 return virtual(try attributes(of: child, tree))
             }
             guard let inode = try photo(named: name, in: node, tree) else { throw .noEntry }
-            noteLookedUp(inode, tree, by: caller)
+            session.noteLookedUp(inode, tree, by: caller)
             // A link made from here puts the photo into an album, as one from its day does.
             tree.kernelNames.noteLookup(of: inode.ino, isInDayOrView: true, by: caller.pid)
             tree.kernelNames.noteVirtualName(name, in: node.number, of: inode.ino)
@@ -136,7 +141,7 @@ extension TreeSession {
     }
 
     package func attributes(of node: ViewNode) throws(FileError) -> Attributes {
-        try locked { tree throws(FileError) in try attributes(of: node, tree) }
+        try session.locked { tree throws(FileError) in try attributes(of: node, tree) }
     }
 
     /// Only the owner of the root may enter: views show photos of days that others perhaps may not enter.
@@ -210,7 +215,7 @@ extension TreeSession {
 
     /// The next inode number: photos with this one or higher ones come after a listing that begins now.
     package func nextInode() throws(FileError) -> UInt64 {
-        try locked { tree throws(FileError) in tree.counters.ino }
+        try session.locked { tree throws(FileError) in tree.counters.ino }
     }
 
     /// Lists the photos of a view for which `entries` is nil, from after a cookie.

@@ -7,38 +7,15 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Versions of photos that are written in place, and the virtual directories that show versions.
-extension TreeSession {
-    // MARK: Edits in place
+/// The virtual directories that show versions.
+package final class VersionDirectories: Sendable {
+    private unowned let session: TreeSession
 
-    /// Keeps the saved bytes of a photo before they are changed in place. The writer's lock is held.
-    ///
-    /// - Parameter kept: how many of the file's first bytes stay, at least in part.
-    func keepVersion(of file: FileState, keeping kept: UInt64) throws(FileError) {
-        if isReadOnly { return }
-        let isKept = try locked { tree throws(FileError) in
-            file.noteSnapshots(try sql(tree.tables.hasSnapshots(of: file.content)))
-            return options.versions != .off && (file.inode.isPhoto || file.inode.isCopy)
-        }
-        guard isKept else { return }
-        let rowsMax = kept > 0 ? space.limits.snapshotRows : 0
-        let rows = min(file.map.pieces.count, rowsMax)
-        let pages = Self.pagesPerChange + FileContext.pages(ofRows: rows)
-        try change(for: .edit, pages: pages) { change throws(FileError) in
-            let isNew = try change.tree.versions.keepVersion(
-                of: file.inode, for: file.ino, snapshotRows: rowsMax, now: .now())
-            guard isNew else { return }
-            guard try sql(change.tree.tables.hasSnapshots(of: file.content)) else { return }
-            file.noteSnapshots(true)
-            space.passGeneration(of: file.map.pieces.map(\.run))
-        }
-    }
-
-    // MARK: Virtual directories
+    init(_ session: TreeSession) { self.session = session }
 
     /// Looks up a name in a directory of versions.
     package func lookup(_ name: [UInt8], in node: VersionNode) throws(FileError) -> Entry {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             switch node {
             case .beside(let ino):
                 let directory = try tree.directory(ino)
@@ -64,7 +41,7 @@ extension TreeSession {
 
     /// `.versions` beside photos; nil where there is none. A real directory of that name comes first.
     package func lookupVersions(beside parent: UInt64) throws(FileError) -> Entry? {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard directory.area == .album || directory.area == .day, try !tree.has(directory, versionsName),
                 try tree.versions.hasVersions(in: directory)
@@ -80,7 +57,7 @@ extension TreeSession {
     }
 
     package func attributes(of node: VersionNode) throws(FileError) -> Attributes {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             var shown: Attributes
             switch node {
             case .beside(let ino): shown = tree.versions.attributes(ofVersionsIn: try tree.directory(ino))
@@ -98,7 +75,7 @@ extension TreeSession {
     package func list(
         _ node: VersionNode, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             switch node {
             case .beside(let ino):
                 guard DirectoryEntry.visitDots(node.number, ino, after: cookie, visit) else { return }
