@@ -103,11 +103,8 @@ extension Space {
         return range.lowerBound..<range.lowerBound + count
     }
 
-    /// In a vault that grows: the segments without a file.
-    public var missingSegments: [Int] {
-        guard grows else { return [] }
-        return (0..<segmentCount).filter { !files.hasFile($0) }
-    }
+    /// Sectors in use in each segment.
+    public var usedSectors: [Int] { lock.withLock { sectors.usedCounts.map(Int.init) } }
 
     /// In a vault that grows, counts segments that have no file as part of the space.
     public func countSegments(through last: Int) {
@@ -196,7 +193,8 @@ extension Space {
     /// Called once all found extents are claimed. Later writes get higher generations than all of them (`newest` is the
     /// highest found) and do not overwrite the old state's pages. If no two segments are free for pages, the old
     /// state's are overwritten: then the old state is lost before the new one is complete, but no extent of the new one
-    /// is.
+    /// is. Without a root nothing leads to the old pages, and the new ones take their place: the numbers behind the
+    /// last segment that was found may be those of segments that are away.
     ///
     /// - Parameter replacingMissing: whether missing segments are created, empty; else only those of pages are.
     public func beginState(after newest: UInt64, replacingMissing: Bool) {
@@ -205,6 +203,7 @@ extension Space {
         attachClaim(foundRoots)
         lock.withLock {
             nextGeneration = max(nextGeneration, newest + 1)
+            if isBlank { return updateExcluded() }
             let old = slots.takeAll()
             do throws(StoreError) {
                 try addSlots()

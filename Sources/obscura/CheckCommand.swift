@@ -62,7 +62,7 @@ private func checkVault(
 }
 
 /// Where the catalogue cannot be read, looks for what records tell, and names the files that a mount does not show.
-/// Before a repair of a space in which bytes are lost, looks whether they are there again.
+/// Before a repair of a space in which something is lost, looks whether it is there again.
 private func lookFurther(
     _ unlocked: UnlockedSpace, _ vault: String, _ arguments: Arguments, _ report: inout SpaceReport,
     _ output: inout CheckOutput
@@ -87,7 +87,7 @@ private func lookFurther(
         }
         return salvage
     }
-    guard mayRepair, report.plan.hasLostRuns else { return nil }
+    guard mayRepair, report.plan.mayFindMore else { return nil }
     let salvage = try survey(unlocked, vault, readOnly: false)
     guard salvage.findsMore else { return nil }
     report.takeUp()

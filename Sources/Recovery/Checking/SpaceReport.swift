@@ -64,7 +64,10 @@ public struct RepairPlan: Sendable {
     /// nothing may be written there before they are put back.
     var awaitsSegments = false
     /// Bytes of some files are recorded as lost: a segment that was put back may have them.
-    public internal(set) var hasLostRuns = false
+    var hasLostRuns = false
+    /// Whether a salvage may find more than the catalogue has: bytes are lost, or records are, which were written where
+    /// a segment was put back.
+    public var mayFindMore: Bool { hasLostRuns || !records.isEmpty }
     /// Segments with exchanged names. All other steps apply to the space with the right names.
     public internal(set) var exchange: SegmentExchange?
 

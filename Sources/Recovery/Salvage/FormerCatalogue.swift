@@ -7,28 +7,60 @@ import VaultStore
 
 /// The catalogue that a salvage replaces, as far as its pages can be read. It has the names of files and directories
 /// whose identity records are damaged as well.
-struct FormerCatalogue {
+final class FormerCatalogue {
     private let catalogue: Catalogue
     private let generation: UInt64
+    /// Whether no newer state is known that cannot be read.
+    private let isNewest: Bool
+    /// Names by inode, as directories list them, once they are needed.
+    private var listed: [UInt64: [DentryRow]]?
 
     /// Nil if it cannot be opened at all.
-    init?(_ unlocked: UnlockedSpace) {
-        guard let space = try? unlocked.openSpace(readOnly: true), space.pageCount > 0,
-            let catalogue = try? Catalogue(storage: space, readOnly: true)
+    convenience init?(_ unlocked: UnlockedSpace) { self.init(try? unlocked.openSpace(readOnly: true)) }
+
+    /// Nil if the space is, or if its catalogue cannot be opened at all.
+    init?(_ space: Space?) {
+        guard let space, space.pageCount > 0, let catalogue = try? Catalogue(storage: space, readOnly: true)
         else { return nil }
-        (self.catalogue, generation) = (catalogue, space.generation)
+        (self.catalogue, generation, isNewest) = (catalogue, space.generation, !space.isOlderState)
     }
 
     /// The inode with that number; nil if there is none with a name, or if these cannot be read.
     func inode(_ ino: UInt64) -> Salvage.RecoveredInode? {
         catalogue.locked { tables -> Salvage.RecoveredInode? in
-            guard let row = try? tables.inode(ino), let names = try? tables.dentries(of: ino),
+            guard let row = try? tables.inode(ino), let names = names(of: ino, tables),
                 // Copies of photos in the trash have no names.
                 !names.isEmpty || row.flags.contains(.copy) || ino < WellKnownInode.firstOfUsers
             else { return nil }
             let record = (try? tables.record(row, names, .none)) ?? Self.record(row, names)
             return Salvage.RecoveredInode(record: record, found: nil, generation: generation)
         }
+    }
+
+    /// The names of an inode; nil if the index by inode cannot be read and no directory lists it.
+    private func names(of ino: UInt64, _ tables: Tables) -> [DentryRow]? {
+        if let names = try? tables.dentries(of: ino) { return names }
+        let listed = listed ?? list(tables)
+        self.listed = listed
+        return listed[ino]
+    }
+
+    private func list(_ tables: Tables) -> [UInt64: [DentryRow]] {
+        var names: [UInt64: [DentryRow]] = [:]
+        for ino in tables.readableInodes() {
+            guard let row = try? tables.inode(ino), row.mode & fileTypeMask == directoryType else { continue }
+            var rows: [DentryRow] = []
+            try? tables.eachDentry(in: ino, after: 0) {
+                rows.append($0)
+                return true
+            }
+            for var row in rows {
+                // The list does not tell.
+                row.isMember = ((try? tables.dentry(ino, row.name)) ?? nil)?.isMember ?? false
+                names[row.ino, default: []].append(row)
+            }
+        }
+        return names
     }
 
     /// Whether every change has reached its identity record.
@@ -38,6 +70,19 @@ struct FormerCatalogue {
 
     /// Whether there is an inode with that number.
     func knows(_ ino: UInt64) -> Bool { catalogue.locked { (try? $0.inode(ino)) ?? nil != nil } }
+
+    /// Whether an inode is known to be removed.
+    func isRetired(_ ino: UInt64) -> Bool {
+        catalogue.locked { tables in
+            let bits = (try? tables.retired(block: RetiredIDs.block(ofInode: ino))) ?? nil
+            return bits.map { RetiredIDs.isSet(ino, in: $0) } ?? false
+        }
+    }
+
+    /// Whether a file was made from what an earlier repair found, without its record.
+    func isGuess(_ ino: UInt64) -> Bool {
+        catalogue.locked { ((try? $0.inode(ino)) ?? nil)?.flags.contains(.foundWithoutRecord) ?? false }
+    }
 
     /// Whether a directory has a name for that inode.
     func shows(_ parent: UInt64, _ name: [UInt8], _ ino: UInt64) -> Bool {
@@ -75,8 +120,9 @@ struct FormerCatalogue {
         return record
     }
 
-    /// The files with one of these contents.
-    func files(of contents: Set<UInt64>) -> [UInt64] {
-        catalogue.locked { $0.readableFiles(of: contents) }
+    /// All inodes of the newest state. An older one may have files that were removed since: of it the files with one
+    /// of these contents, which were found.
+    func inodes(orOf contents: Set<UInt64>) -> [UInt64] {
+        catalogue.locked { $0.readableInodes(of: isNewest ? nil : contents) }
     }
 }

@@ -63,11 +63,10 @@ public final class Salvage {
     private var unrecorded: [UInt64: RecoveredInode] = [:]
     /// The inode whose record tells of a content, where several do.
     private var tellers: [UInt64: UInt64] = [:]
-    /// Segments without a file, in a vault that grows. Their files come back if they are put back, so nothing else is
-    /// written there while something is lost.
-    let missingSegments: [Int]
-    /// The last segment in which a record's bytes lie, as far as it is plausible.
+    /// The last segment of the former state, or in which a record's bytes lie, as far as it is plausible.
     private var lastSegment = 0
+    /// Whether less was found in a segment than the former state had there, or no former state tells.
+    private var lacksSectors = true
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
     /// Contents that neither a record nor the former catalogue names, and their types, if they are pictures or videos.
@@ -99,14 +98,13 @@ public final class Salvage {
             // Some segments may be missing.
             storedBytesMax: max(capacity, Self.storedBytesLeast))
         selector = RecordSelector(scan.records)
-        missingSegments = space.missingSegments
     }
 
     private static let storedBytesLeast: UInt64 = 4 << 30
 
     /// Whether something is known to be lost, or may be.
     var isIncomplete: Bool {
-        !nameless.isEmpty || report.lost + report.damagedPhotos + report.damagedFiles > 0
+        lacksSectors || !nameless.isEmpty || report.lost + report.damagedPhotos + report.damagedFiles > 0
             || report.damagedTrashed > 0
     }
 
@@ -154,17 +152,12 @@ public final class Salvage {
                 selector.note(retired: bits, of: block, by: found)
             }
         }
-        var claimed: Set<UInt64> = []
-        var parents: Set<UInt64> = [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums]
-        var known: [UInt64: Teller] = [:]
+        var known = Known()
         // The visitors write nothing, so they cannot fail.
-        try? forEachInode { recoveredInode in
-            parents.formUnion(recoveredInode.record.names.map(\.parent))
-            claim(recoveredInode, &claimed)
-            note(Teller(recoveredInode), of: recoveredInode.record.row, &known)
-            noteSegments(of: recoveredInode.record)
-        }
-        readFormerCatalogue(&parents, &claimed)
+        try? forEachInode { note($0, &known) }
+        let former = try? unlocked.openSpace(readOnly: true)
+        if let former { noteSegments(of: former) }
+        readCatalogue(of: former, &known)
         var days: Set<Int64> = []
         try? forEachInode { recoveredInode in
             let record = recoveredInode.record
@@ -179,8 +172,25 @@ public final class Salvage {
             count(record, contents.bytes(of: recoveredInode), &days)
         }
         report.days = days.count
-        nameless = contentsWithoutFile(claimed).map { ($0, type(of: $0)) }
+        nameless = contentsWithoutFile(known.claimed).map { ($0, type(of: $0)) }
         report.nameless = nameless.count
+    }
+
+    /// What the inodes found so far tell.
+    private struct Known {
+        /// Contents of files with bytes.
+        var claimed: Set<UInt64> = []
+        /// Directories in which something has a name.
+        var parents: Set<UInt64> = [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums]
+        /// The best for each content.
+        var tellers: [UInt64: Teller] = [:]
+    }
+
+    private func note(_ recoveredInode: RecoveredInode, _ known: inout Known) {
+        known.parents.formUnion(recoveredInode.record.names.map(\.parent))
+        claim(recoveredInode, &known.claimed)
+        note(Teller(recoveredInode), of: recoveredInode.record.row, &known.tellers)
+        noteSegments(of: recoveredInode.record)
     }
 
     /// An inode whose record tells of a content.
@@ -215,10 +225,24 @@ public final class Salvage {
 
     private func noteSegments(of record: IdentityRecord) {
         guard let last = record.runs?.lazy.filter({ !$0.isLost }).map(\.sector).max() else { return }
-        let segment = last / UInt64(space.sectorsPerSegment)
+        noteSegment(last / UInt64(space.sectorsPerSegment))
+    }
+
+    private func noteSegment(_ segment: UInt64) {
         // As `SegmentListing`: more are not lost at once.
         let most = UInt64(space.segmentCount + max(4096, space.segmentCount * 16))
         if segment < most { lastSegment = max(lastSegment, Int(segment)) }
+    }
+
+    /// Notes how many segments the former state has, and whether what was found is less than it has there.
+    private func noteSegments(of former: Space) {
+        let used = former.usedSectors
+        if let last = used.indices.last { noteSegment(UInt64(last)) }
+        var found: [UInt64: Int] = [:]
+        for run in (scan.contents + scan.thumbnails).map(\.run) + scan.records.map(\.run) {
+            found[run.sector / UInt64(space.sectorsPerSegment), default: 0] += run.sectorCount
+        }
+        lacksSectors = used.enumerated().contains { found[UInt64($0), default: 0] < $1 }
     }
 
     /// Notes the content of a file with bytes.
@@ -229,18 +253,24 @@ public final class Salvage {
         if !bytes.pieces.isEmpty, !bytes.isGone { claimed.insert(row.content) }
     }
 
-    /// Reads the inodes whose records are lost from the former catalogue: files, and all directories above files.
-    private func readFormerCatalogue(_ parents: inout Set<UInt64>, _ claimed: inout Set<UInt64>) {
-        let nameless = contentsWithoutFile(claimed)
-        var missing = parents.filter { recoveredInode($0) == nil && !selector.isRetired(inode: $0) }
-        if nameless.isEmpty && missing.isEmpty { return }
-        guard let former = FormerCatalogue(unlocked) else { return }
-        for ino in former.files(of: Set(nameless)) where recoveredInode(ino) == nil {
-            guard !selector.isRetired(inode: ino), let file = former.inode(ino) else { continue }
+    /// Reads the inodes whose records are lost from the former catalogue: files, and all directories above files. Of
+    /// files whose bytes are lost as well the names stay.
+    private func readCatalogue(of space: Space?, _ known: inout Known) {
+        guard let former = FormerCatalogue(space) else { return }
+        let nameless = contentsWithoutFile(known.claimed)
+        for ino in former.inodes(orOf: Set(nameless))
+        where ino >= WellKnownInode.firstOfUsers && recoveredInode(ino) == nil {
+            guard !selector.isRetired(inode: ino), var file = former.inode(ino) else { continue }
+            // Where its bytes were is lost too: they come back as those of a file without a record.
+            if file.record.runs == nil, file.record.row.mode & fileTypeMask == regularType,
+                contents.bytes(of: file).lostBytes > 0
+            {
+                file.record.row.flags.insert(.foundWithoutRecord)
+            }
             unrecorded[ino] = file
-            claim(file, &claimed)
-            missing.formUnion(file.record.names.map(\.parent))
+            note(file, &known)
         }
+        var missing = known.parents.filter { recoveredInode($0) == nil && !selector.isRetired(inode: $0) }
         while let ino = missing.popFirst() {
             guard recoveredInode(ino) == nil, !selector.isRetired(inode: ino),
                 let directory = former.inode(ino), directory.record.row.mode & fileTypeMask == directoryType
@@ -297,8 +327,8 @@ public final class Salvage {
             let isRegular = row.mode & fileTypeMask == regularType
             let bytes = isRegular ? contents.bytes(of: recoveredInode) : FoundBytes(size: 0)
             if !former.knows(row.ino) {
-                isMore = !bytes.isGone
-            } else if row.flags.contains(.foundWithoutRecord) {
+                isMore = !bytes.isGone && !former.isRetired(row.ino)
+            } else if row.flags.contains(.foundWithoutRecord) || former.isGuess(row.ino) {
                 isMore = bytes.allocated - bytes.lostBytes > former.knownBytes(of: row.content)
             }
         }

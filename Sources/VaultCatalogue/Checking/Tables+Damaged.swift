@@ -2,9 +2,9 @@ import VaultFormat
 
 /// Reading a table of which pages are damaged.
 extension Tables {
-    /// The files with one of these contents. A page that cannot be read hides only its own rows.
-    public func readableFiles(of contents: Set<UInt64>) -> [UInt64] {
-        var files: [UInt64] = []
+    /// All inodes, or those with one of these contents. A page that cannot be read hides only its own rows.
+    public func readableInodes(of contents: Set<UInt64>? = nil) -> [UInt64] {
+        var found: [UInt64] = []
         var last: UInt64 = 0
         let rows = connection.prepare("SELECT ino, content FROM inode WHERE ino>? ORDER BY ino")
         while true {
@@ -15,12 +15,12 @@ extension Tables {
                     // In pages that refer to each other numbers may descend.
                     let ino = row.count(0, above: last)
                     last = max(last, ino)
-                    if contents.contains(row.unsigned(1)) { files.append(ino) }
+                    if contents?.contains(row.unsigned(1)) ?? true { found.append(ino) }
                     return true
                 }
-                return files
+                return found
             } catch {
-                guard let next = firstReadable(after: last), next - 1 > start else { return files }
+                guard let next = firstReadable(after: last), next - 1 > start else { return found }
                 last = next - 1
             }
         }

@@ -147,6 +147,8 @@ final class DamageMachine {
         // Bytes from before an edit, or of a removed file, which come up when newer ones are away, may go with their
         // return.
         repaired.whole = repaired.whole.filter { before.contents.contains($0.value) }
+        // As may a name that the repair has numbered, because the removed file had the plain one.
+        repaired.unreadable.formIntersection(before.whole.keys)
         // Everything, or all but the roots, whose state would be the one from before the repair.
         let isAll = Bool.random(using: &random)
         for name in hit.sorted() where isAll || !names.prefix(2).contains(name) {
@@ -228,7 +230,7 @@ final class DamageMachine {
     }
 
     private func salvage(_ unlocked: UnlockedSpace, _ report: inout SpaceReport) throws -> Salvage? {
-        guard report.plan.exchange == nil, report.plan.mustSalvage || report.plan.hasLostRuns else {
+        guard report.plan.exchange == nil, report.plan.mustSalvage || report.plan.mayFindMore else {
             return nil
         }
         let options = LibraryOptions(owner: (0, 0), mountedByRoot: true)

@@ -11,8 +11,9 @@ import Testing
     private static let environment = ProcessInfo.processInfo.environment
     private static let wanted = environment["OBSCURA_DAMAGE_SEEDS"].flatMap { UInt64($0) }
     private static let first = environment["OBSCURA_DAMAGE_SEED"].flatMap { UInt64($0) } ?? 1
-    /// In the last a newer state's photos lie in what the older one takes for free.
-    private static let seedsOfTests: [UInt64] = [1, 2, 3, 15]
+    /// In the fourth a newer state's photos lie in what the older one takes for free. In the fifth all photos are away;
+    /// in the last all roots and the last segment, so that nothing tells of it.
+    private static let seedsOfTests: [UInt64] = [1, 2, 3, 15, 55, 89]
 
     @Test func `every seed keeps what it had`() throws {
         let seeds = Self.wanted.map { Array(Self.first..<Self.first + $0) } ?? Self.seedsOfTests
