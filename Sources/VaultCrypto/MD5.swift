@@ -12,8 +12,8 @@ public func md5(_ message: [UInt8]) -> [UInt8] {
 private struct MD5: @unchecked Sendable {
     let pointer: OpaquePointer
 
-    /// From a library context of its own with the default provider: where the system's configuration enforces FIPS mode,
-    /// the usual one refuses MD5, and file managers would see no pictures.
+    /// From a library context of its own with the default provider: where the system's configuration enforces FIPS
+    /// mode, the usual one refuses MD5, and file managers would see no pictures.
     static let algorithm: MD5 = {
         let context = OSSL_LIB_CTX_new()
         guard OSSL_PROVIDER_load(context, "default") != nil, let found = EVP_MD_fetch(context, "MD5", nil)

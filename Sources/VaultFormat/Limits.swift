@@ -32,7 +32,7 @@ public struct Limits: Sendable, Hashable {
     /// Memory of SQLite's page cache, in KiB.
     public var catalogueCacheKibibytes = 8192
 
-    // FileTree.
+    // Open files.
 
     /// Changed catalogue pages that wait in memory for a commit, where commits are seldom: 4 KiB each, and as much
     /// again for those of the commit under way.

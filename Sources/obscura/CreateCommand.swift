@@ -1,9 +1,10 @@
 import VaultCrypto
+import VaultFormat
 import VaultStore
 
 /// The settings of a new vault.
 struct CreateSettings {
-    static let spacesMax = 8
+    static let spacesMax = Geometry.spacesMax
 
     var spaces = 2
     /// Nil if not given.

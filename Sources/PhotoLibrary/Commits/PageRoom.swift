@@ -24,13 +24,13 @@ package final class PageRoom: @unchecked Sendable {
     /// Catalogue pages that a change of one name changes at most.
     package static let pagesPerChange = 32
 
-    /// Extent rows that are deleted in one change: fewer in a session.catalogue that is nearly full.
+    /// Extent rows that are deleted in one change: fewer in a catalogue that is nearly full.
     func reapedRows() -> Int {
         let most = session.space.limits.reapedRows
         return hasRoom(for: .addition, FileContext.pages(ofRows: most)) ? most : min(most, 64)
     }
 
-    /// Waits until the session.catalogue has room for a few more rows; throws `.noRoom` if it cannot get any. Called before a
+    /// Waits until the catalogue has room for a few more rows; throws `.noRoom` if it cannot get any. Called before a
     /// user adds something, with the catalogue's lock not held.
     ///
     /// - Parameter replacing: whether the rows take the place of others.
@@ -50,7 +50,7 @@ package final class PageRoom: @unchecked Sendable {
         try requireRoom(for: .addition, pages: Self.pagesPerChange + FileContext.pages(ofRows: count))
     }
 
-    /// Waits until the session.catalogue has room for so many rows of new bytes of a file, beside all that were promised; may
+    /// Waits until the catalogue has room for so many rows of new bytes of a file, beside all that were promised; may
     /// save the file. Throws `.noRoom` if it cannot get any. The writer's lock is held.
     func requireRoom(forRows count: Int, of file: FileState) throws(FileError) {
         try requireRoom(for: .edit, pages: FileContext.pages(ofRows: count), saving: file)
@@ -97,7 +97,7 @@ package final class PageRoom: @unchecked Sendable {
         session.space.hasRoom(for: purpose, pages: pages + unstaged + promisedPages(beside: purpose))
     }
 
-    /// The most session.catalogue pages that changed in this transaction, and are in SQLite's cache only.
+    /// The most catalogue pages that changed in this transaction, and are in SQLite's cache only.
     var unstaged: Int { unstagedPages.load(ordering: .relaxed) }
 
     /// Pages for accepted bytes that are not saved yet. Saving them, and removing, must not wait for them.
@@ -109,12 +109,12 @@ package final class PageRoom: @unchecked Sendable {
 
     /// Runs moved in one transaction.
     private static let runsPerMove = 32
-    /// Segments that are tried before the session.space counts as full.
+    /// Segments that are tried before the space counts as full.
     private static let segmentsTried = 4
     /// Commits after which a segment is given up though something in it is still in use.
     private static let idleCommits = 4
 
-    /// Gives the session.catalogue a pair of segments, emptied if need be, or disk. Returns false if there is none. Called with
+    /// Gives the catalogue a pair of segments, emptied if need be, or disk. Returns false if there is none. Called with
     /// the catalogue's lock not held.
     func makeSlotRoom() -> Bool {
         guard !session.isReadOnly, session.space.grows || session.space.mayVacate else { return false }
@@ -133,7 +133,7 @@ package final class PageRoom: @unchecked Sendable {
         return isMade
     }
 
-    /// Gives the session.catalogue a pair of segments, those that hold least. Returns false if no two can be emptied.
+    /// Gives the catalogue a pair of segments, those that hold least. Returns false if no two can be emptied.
     private func emptyPair() -> Bool {
         defer { session.space.endVacating() }
         for _ in 0..<Self.segmentsTried where !session.space.hasVacantPair {
@@ -193,7 +193,7 @@ package final class PageRoom: @unchecked Sendable {
             while let first = rest.first {
                 let same = rest.prefix { $0.run.sector == first.run.sector }
                 rest = rest.dropFirst(same.count)
-                // Rows that share sectors are equal in a sound session.catalogue.
+                // Rows that share sectors are equal in a sound catalogue.
                 guard session.space.isPossible(first.run), same.allSatisfy({ $0.run == first.run }) else {
                     throw .damaged
                 }
@@ -252,7 +252,7 @@ package final class PageRoom: @unchecked Sendable {
         var files: [FileState] = []
         defer { for file in files { file.writer.unlock() } }
         for file in open where move.rows.contains(where: { $0.content == file.content }) {
-            // The order of locks is the other way round: whoever has this one may be waiting for the session.catalogue.
+            // The order of locks is the other way round: whoever has this one may be waiting for the catalogue.
             guard file.writer.tryLock() else { return false }
             files.append(file)
             guard file.mayMove(move.run) else { return false }
