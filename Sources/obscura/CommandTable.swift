@@ -214,7 +214,7 @@ enum Command: String, CaseIterable {
         case .mount:
             """
             Returns once the mount is live. A vault that cannot be written is mounted read-only, and a line says why;
-            with -o rw it is not mounted. Mount options: \(MountOptionParser.helpList).
+            with -o rw it is not mounted. Mount options: \(MountOption.helpList).
             """
         case .unmount:
             """

@@ -8,8 +8,9 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// A photo of the space, for the thumbnail service.
-struct StoredPhoto: PictureSource {
+/// A photo of the space whose pictures are requested: its bytes, and the place where its pictures are kept. Lives as
+/// long as the request.
+struct StoredPhoto: Sendable {
     private let thumbnails: PhotoThumbnails
     let ino: UInt64
     private var session: TreeSession { thumbnails.session }
@@ -17,6 +18,7 @@ struct StoredPhoto: PictureSource {
 
     init(_ thumbnails: PhotoThumbnails, _ ino: UInt64) { (self.thumbnails, self.ino) = (thumbnails, ino) }
 
+    /// The photo in its present state. Throws `.noEntry` if the inode is not, or no longer, a photo.
     func photo() throws(FileError) -> PicturedPhoto {
         try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
@@ -34,10 +36,12 @@ struct StoredPhoto: PictureSource {
         }
     }
 
-    func read<R>(_ body: (any PhotoBytes) throws(FileError) -> R) throws(FileError) -> R {
+    /// Calls `body` with the photo's bytes.
+    func read<R>(_ body: (FileSource) throws(FileError) -> R) throws(FileError) -> R {
         try session.withState(of: ino) { file throws(FileError) in try body(FileSource(file)) }
     }
 
+    /// The bytes of a kept picture. Throws `.damaged` if they cannot be read, or if the picture was replaced.
     func bytes(of picture: KeptPicture) throws(FileError) -> [UInt8] {
         let (content, byteCount) = (picture.content, picture.byteCount)
         let buffer = session.context.chunks.take()
@@ -58,6 +62,8 @@ struct StoredPhoto: PictureSource {
         return bytes
     }
 
+    /// Keeps a picture of `photo`, if the budget and the room allow it; returns nil if not. Throws `.busy` if the photo
+    /// has changed.
     func keep(
         _ bytes: [UInt8], _ size: PictureSize, _ format: PictureFormat, of photo: PicturedPhoto
     ) throws(FileError) -> KeptPicture? {
@@ -90,6 +96,8 @@ struct StoredPhoto: PictureSource {
         return runs
     }
 
+    /// Records that no picture can be made of `photo`; false if the vault takes no writes. Throws `.busy` if the photo
+    /// has changed.
     func noteUndecodable(_ photo: PicturedPhoto) throws(FileError) -> Bool {
         if session.isReadOnly { return false }
         do throws(FileError) {
@@ -142,5 +150,3 @@ extension ThumbnailRow {
             format: format == .jpeg ? 0 : 1, content: 0, length: Int64(length), revision: photo.revision)
     }
 }
-
-extension FileSource: PhotoBytes {}

@@ -1,4 +1,4 @@
-package import FileRequests
+import FileRequests
 import LinuxIO
 import PhotoImaging
 
@@ -10,9 +10,9 @@ extension ThumbnailService {
     /// - Parameters:
     ///   - source: the photo of a tile.
     ///   - title: the name of the directory, for a sheet; called when the picture is made.
-    package func request(
+    func request(
         _ composition: Composition, of directory: UInt64, _ tiles: [CompositionTile],
-        _ source: @escaping @Sendable (CompositionTile) -> any PictureSource,
+        _ source: @escaping @Sendable (CompositionTile) -> StoredPhoto,
         title: @escaping @Sendable () -> String, for priority: RequestPriority
     ) throws(FileError) -> [UInt8] {
         guard !tiles.isEmpty else { throw .noEntry }
@@ -33,7 +33,7 @@ extension ThumbnailService {
     /// Throws `undecodable` only if none of the photos has a picture, or ever will.
     private func compose(
         _ composition: Composition, _ tiles: [CompositionTile],
-        _ source: @escaping @Sendable (CompositionTile) -> any PictureSource, _ title: () -> String,
+        _ source: @escaping @Sendable (CompositionTile) -> StoredPhoto, _ title: () -> String,
         _ decoder: DecoderContext
     ) throws(ThumbnailError) -> [UInt8] {
         let made = standardPictures(of: tiles, source, decoder.cancellation)
@@ -56,7 +56,7 @@ extension ThumbnailService {
 
     /// Returns the standard picture of each, or nil; makes as many at a time as there are workers.
     private func standardPictures(
-        of tiles: [CompositionTile], _ source: @escaping @Sendable (CompositionTile) -> any PictureSource,
+        of tiles: [CompositionTile], _ source: @escaping @Sendable (CompositionTile) -> StoredPhoto,
         _ cancellation: Cancellation
     ) -> [[UInt8]?] {
         let threadCount = min(settings.workerCount, tiles.count)

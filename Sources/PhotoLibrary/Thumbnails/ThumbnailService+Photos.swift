@@ -1,6 +1,6 @@
-package import FileRequests
+import FileRequests
 import LinuxIO
-package import PhotoImaging
+import PhotoImaging
 
 /// Pictures of single photos: kept ones, smaller forms of larger ones, and decoded ones.
 extension ThumbnailService {
@@ -8,8 +8,8 @@ extension ThumbnailService {
     private static let attemptsMax = 4
 
     /// Returns the photo's picture of that kind. Throws `.noEntry` if it cannot be decoded, or not now.
-    package func request(
-        _ source: any PictureSource, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg,
+    func request(
+        _ source: StoredPhoto, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg,
         for priority: RequestPriority
     ) throws(FileError) -> Thumbnail {
         for _ in 0..<Self.attemptsMax {
@@ -39,7 +39,7 @@ extension ThumbnailService {
     }
 
     /// Whether a photo has no picture and never will.
-    func hasNoPicture(_ source: any PictureSource) -> Bool {
+    func hasNoPicture(_ source: StoredPhoto) -> Bool {
         guard let photo = try? source.photo() else { return false }
         return photo.isUndecodable
             || hasFailed(.photo(ino: source.ino, revision: photo.revision, .standard, .jpeg))
@@ -47,7 +47,7 @@ extension ThumbnailService {
 
     /// Makes a picture, and keeps it if it may be kept. Throws `.busy` if the photo has changed meanwhile.
     private func make(
-        _ size: PictureSize, _ format: PictureFormat, _ source: any PictureSource, _ decoder: DecoderContext
+        _ size: PictureSize, _ format: PictureFormat, _ source: StoredPhoto, _ decoder: DecoderContext
     ) throws(FileError) -> Thumbnail {
         // Another request may have made it meanwhile.
         let photo = try source.photo()
@@ -64,7 +64,7 @@ extension ThumbnailService {
 
     /// Makes a picture from a larger one; nil if there is none that serves.
     private func reduce(
-        to size: PictureSize, _ format: PictureFormat, _ photo: PicturedPhoto, _ source: any PictureSource,
+        to size: PictureSize, _ format: PictureFormat, _ photo: PicturedPhoto, _ source: StoredPhoto,
         _ decoder: DecoderContext
     ) -> [UInt8]? {
         guard format == .jpeg || !photo.mayBeTransparent else { return nil }
@@ -79,7 +79,7 @@ extension ThumbnailService {
     }
 
     private func decode(
-        _ size: PictureSize, _ format: PictureFormat, _ photo: PicturedPhoto, _ source: any PictureSource,
+        _ size: PictureSize, _ format: PictureFormat, _ photo: PicturedPhoto, _ source: StoredPhoto,
         _ decoder: DecoderContext
     ) throws(FileError) -> [UInt8] {
         let maker = decoder.maker
@@ -112,7 +112,7 @@ extension ThumbnailService {
 
     /// The preview that the camera embedded, marked with the photo's orientation; empty if there is none.
     private func cameraPreview(
-        of photo: PicturedPhoto, _ source: any PictureSource
+        of photo: PicturedPhoto, _ source: StoredPhoto
     ) throws(FileError) -> [UInt8] {
         try source.read { bytes throws(FileError) -> [UInt8] in
             let range = embeddedPreview(in: bytes)

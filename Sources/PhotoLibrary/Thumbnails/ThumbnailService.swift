@@ -1,4 +1,4 @@
-package import FileRequests
+import FileRequests
 package import LinuxIO
 package import PhotoImaging
 
@@ -16,8 +16,8 @@ package enum Thumbnail: Sendable {
         }
     }
 
-    /// Its bytes; see `PictureSource.bytes`.
-    package func bytes(_ source: any PictureSource) throws(FileError) -> [UInt8] {
+    /// Its bytes; see `StoredPhoto.bytes`.
+    func bytes(_ source: StoredPhoto) throws(FileError) -> [UInt8] {
         switch self {
         case .kept(let picture): try source.bytes(of: picture)
         case .held(let bytes): bytes

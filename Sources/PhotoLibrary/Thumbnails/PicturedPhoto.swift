@@ -1,37 +1,4 @@
-package import FileRequests
 package import PhotoImaging
-
-/// A photo whose pictures are requested: its bytes, and the place where its pictures are kept. Lives as long as the
-/// request.
-package protocol PictureSource: Sendable {
-    /// The photo's number, which no other photo of the mount has.
-    var ino: UInt64 { get }
-
-    /// The photo in its present state. Throws `.noEntry` if the inode is not, or no longer, a photo.
-    func photo() throws(FileError) -> PicturedPhoto
-
-    /// Calls `body` with the photo's bytes.
-    func read<R>(_ body: (any PhotoBytes) throws(FileError) -> R) throws(FileError) -> R
-
-    /// The bytes of a kept picture. Throws `.damaged` if they cannot be read, or if the picture was replaced.
-    func bytes(of picture: KeptPicture) throws(FileError) -> [UInt8]
-
-    /// Keeps a picture of `photo`, if the budget and the room allow it; returns nil if not. Throws `.busy` if the photo
-    /// has changed.
-    func keep(
-        _ bytes: [UInt8], _ size: PictureSize, _ format: PictureFormat, of photo: PicturedPhoto
-    ) throws(FileError) -> KeptPicture?
-
-    /// Records that no picture can be made of `photo`; false if the vault takes no writes. Throws `.busy` if the photo
-    /// has changed.
-    func noteUndecodable(_ photo: PicturedPhoto) throws(FileError) -> Bool
-}
-
-/// The bytes of a photo while a picture is made of them.
-package protocol PhotoBytes: ByteSource {
-    /// Whether a read failed: the result is then unreliable.
-    var hasFailed: Bool { get }
-}
 
 /// A picture that the vault keeps.
 package struct KeptPicture: Sendable, Equatable {
