@@ -1,4 +1,4 @@
-/// What may stand unescaped in any part of a URI beside letters and digits (RFC 3986, section 2.3).
+/// Marks that need no escape in any part of a URI, as letters and digits (RFC 3986, section 2.3).
 package let unreservedMarks = Array("-._~".utf8)
 
 /// Encodes all bytes but letters, digits and `unescaped` as `%XX` (RFC 3986).

@@ -40,7 +40,6 @@ struct ViewStatements {
     let newer: Statement
     let nextDay: Statement
     let nextCamera: Statement
-    let unnamed: Statement
 
     init(_ connection: Connection) {
         let select = "SELECT ino, name, day FROM photo WHERE name IS NOT NULL AND"
@@ -63,7 +62,6 @@ struct ViewStatements {
             "SELECT day FROM photo WHERE name IS NOT NULL AND day>? ORDER BY day LIMIT 1")
         nextCamera = connection.prepare(
             "SELECT camera FROM photo WHERE name IS NOT NULL AND camera>? ORDER BY camera LIMIT 1")
-        unnamed = connection.prepare("SELECT ino FROM photo WHERE name IS NULL AND ino>? ORDER BY ino")
     }
 
     func of(_ key: ViewKey) -> Statement {
@@ -195,15 +193,6 @@ extension Tables {
             let next = $0.name(0)
             $0.require(name.lexicographicallyPrecedes(next))
             return next
-        }
-    }
-
-    /// Photos without a name in views.
-    public func eachPhotoWithoutViewName(_ visit: (UInt64) -> Void) throws(CatalogueError) {
-        views.unnamed.bind(1, 0 as Int64)
-        try views.unnamed.each {
-            visit($0.count(0))
-            return true
         }
     }
 }

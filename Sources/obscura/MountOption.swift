@@ -6,7 +6,7 @@ import PhotoRules
 /// it: a new option is a row, and its use.
 struct MountOption: Sendable {
     let name: String
-    /// What the value must be, as an error says it; nil if the option takes none.
+    /// The form of the value, in the words of an error; nil if the option takes none.
     let form: String?
     /// As help shows it; nil for a word that only undoes another.
     let shown: String?
@@ -44,25 +44,66 @@ struct MountOption: Sendable {
             word: { word($0).map { "\(name)=\($0)" } })
     }
 
+    /// An option without a value that sets a property to `sets`; the daemon is told if it is true.
+    private static func flag(
+        _ name: String, _ property: any WritableKeyPath<MountOptionParser, Bool> & Sendable,
+        sets: Bool = true,
+        isShown: Bool = true
+    ) -> MountOption {
+        flag(
+            name, isShown: isShown, word: { sets && $0[keyPath: property] },
+            set: { $0[keyPath: property] = sets })
+    }
+
+    /// An option whose value is any text but the empty one. It is not the daemon's.
+    private static func text(
+        _ name: String, form: String, _ property: any WritableKeyPath<MountOptionParser, String?> & Sendable
+    ) -> MountOption {
+        value(
+            name, form: form,
+            set: { options, text in
+                options[keyPath: property] = text
+                return !text.isEmpty
+            })
+    }
+
+    /// The number of a user or a group.
+    private static func identity(
+        _ name: String, _ property: any WritableKeyPath<MountOptionParser, UInt32?> & Sendable
+    ) -> MountOption {
+        value(
+            name, form: "a number, as id -u or id -g prints it",
+            word: { $0[keyPath: property].map { "\($0)" } },
+            set: { options, text in
+                let number = parseNumber(text, in: 0...UInt64(UInt32.max - 1)).map { UInt32($0) }
+                options[keyPath: property] = number
+                return number != nil
+            })
+    }
+
+    /// A property that is true by the first word and false by the second; true if neither is given.
+    private static func choice(
+        _ name: String, _ yes: String, _ no: String,
+        _ property: any WritableKeyPath<MountOptionParser, Bool> & Sendable
+    ) -> MountOption {
+        value(
+            name, "\(yes)|\(no)", form: "\(yes) or \(no)",
+            word: { $0[keyPath: property] ? nil : no },
+            set: { options, text in
+                options[keyPath: property] = text == yes
+                return [yes, no].contains(text)
+            })
+    }
+
     /// In the order in which help shows them.
     static let all: [MountOption] = [
         flag("ro", word: { $0.readOnly }, set: { ($0.readOnly, $0.mustWrite) = (true, false) }),
         flag(
             "rw", word: { !$0.readOnly && $0.mustWrite }, set: { ($0.readOnly, $0.mustWrite) = (false, true) }
         ),
-        flag("allow_other", word: { $0.allowOther }, set: { $0.allowOther = true }),
-        value(
-            "uid", form: ofIdentity, word: { $0.uid.map { "\($0)" } },
-            set: { options, text in
-                options.uid = identity(text)
-                return options.uid != nil
-            }),
-        value(
-            "gid", form: ofIdentity, word: { $0.gid.map { "\($0)" } },
-            set: { options, text in
-                options.gid = identity(text)
-                return options.gid != nil
-            }),
+        flag("allow_other", \.allowOther),
+        identity("uid", \.uid),
+        identity("gid", \.gid),
         value(
             "umask", form: "an octal number up to 777", word: { $0.umask.map { String($0, radix: 8) } },
             set: { options, text in
@@ -76,31 +117,10 @@ struct MountOption: Sendable {
                 options.idleSeconds = parseDuration(text).map { Int($0) }
                 return options.idleSeconds != nil
             }),
-        value(
-            "suspend", "unmount|keep", form: "unmount or keep",
-            word: { $0.endsBeforeSleep ? nil : "keep" },
-            set: { options, text in
-                options.endsBeforeSleep = text == "unmount"
-                return ["unmount", "keep"].contains(text)
-            }),
-        value(
-            "passfile", form: "a file",
-            set: { options, text in
-                options.passfile = text
-                return !text.isEmpty
-            }),
-        value(
-            "askpass", form: "a shell command",
-            set: { options, text in
-                options.askpass = text
-                return !text.isEmpty
-            }),
-        value(
-            "keyfile", form: "a file",
-            set: { options, text in
-                options.keyfile = text
-                return !text.isEmpty
-            }),
+        choice("suspend", "unmount", "keep", \.endsBeforeSleep),
+        text("passfile", form: "a file", \.passfile),
+        text("askpass", form: "a shell command", \.askpass),
+        text("keyfile", form: "a file", \.keyfile),
         value(
             "thumbs", "on|listed|off", form: "on, listed or off",
             word: { $0.thumbnails == .on ? nil : $0.thumbnails.rawValue },
@@ -125,16 +145,11 @@ struct MountOption: Sendable {
                 options.versions = policy
                 return true
             }),
-        flag("views", word: { $0.hasViews }, set: { $0.hasViews = true }),
-        value(
-            "sweep", "on|off", form: "on or off", word: { $0.sweeps ? nil : "off" },
-            set: { options, text in
-                options.sweeps = text == "on"
-                return ["on", "off"].contains(text)
-            }),
-        flag("takeover", word: { $0.takesOver }, set: { $0.takesOver = true }),
-        flag("nonempty", word: { $0.allowsNonEmpty }, set: { $0.allowsNonEmpty = true }),
-        flag("noexec", word: { $0.noExec }, set: { $0.noExec = true }),
+        flag("views", \.hasViews),
+        choice("sweep", "on", "off", \.sweeps),
+        flag("takeover", \.takesOver),
+        flag("nonempty", \.allowsNonEmpty),
+        flag("noexec", \.noExec),
         value(
             "subtype", form: "a word of letters, digits, '.', '_' and '-'",
             word: { $0.subtype == MountOptionParser().subtype ? nil : $0.subtype },
@@ -142,14 +157,14 @@ struct MountOption: Sendable {
                 options.subtype = text
                 return !text.isEmpty && text.utf8.allSatisfy(isSubtypeByte)
             }),
-        flag("exec", isShown: false, set: { $0.noExec = false }),
-        flag("dev", isShown: false, word: { $0.allowDev }, set: { $0.allowDev = true }),
-        flag("nodev", isShown: false, set: { $0.allowDev = false }),
-        flag("suid", isShown: false, word: { $0.allowSuid }, set: { $0.allowSuid = true }),
-        flag("nosuid", isShown: false, set: { $0.allowSuid = false }),
+        flag("exec", \.noExec, sets: false, isShown: false),
+        flag("dev", \.allowDev, isShown: false),
+        flag("nodev", \.allowDev, sets: false, isShown: false),
+        flag("suid", \.allowSuid, isShown: false),
+        flag("nosuid", \.allowSuid, sets: false, isShown: false),
     ]
 
-    /// Those that help shows, in lines of at most so many characters, the first of which continues another.
+    /// The options in --help: lines of at most 76 characters, the first of 40, because it stands behind other text.
     static let helpList: String = {
         var lines = [""]
         for option in all {
@@ -164,12 +179,6 @@ struct MountOption: Sendable {
         }
         return String(lines.joined(separator: "\n").dropLast())
     }()
-
-    private static let ofIdentity = "a number, as id -u or id -g prints it"
-
-    private static func identity(_ text: String) -> UInt32? {
-        parseNumber(text, in: 0...UInt64(UInt32.max - 1)).map { UInt32($0) }
-    }
 
     private static func isSubtypeByte(_ byte: UInt8) -> Bool {
         switch byte {

@@ -57,7 +57,7 @@ private func auditRecords(_ space: Space, _ database: Connection) throws {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)
     defer { buffer.deallocate() }
     try Catalogue(storage: space, readOnly: true).locked { tables in
-        let tree = try Tree(tables, TreeOptions(owner: (0, 0), mountedByRoot: true))
+        let tree = try Tree(tables, LibraryOptions(owner: (0, 0), mountedByRoot: true))
         for id in due {
             let run = try #require(try tables.identity(id), "inode \(id) has no record")
             let plain = try space.read(role: .identity, content: id, run: run, chunk: 0, into: buffer)

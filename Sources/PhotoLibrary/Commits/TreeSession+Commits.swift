@@ -3,7 +3,7 @@ import VaultCatalogue
 import VaultFormat
 package import VaultStore
 
-/// What the committer asks of its session: its changes, and the versions and trash to destroy for room.
+/// The steps of a commit, and the destruction of versions and trash for room. The committer calls them.
 extension TreeSession {
     /// Ends the transaction and takes the store's state, in one critical section.
     package func freeze() throws(StoreError) -> FrozenCommit {

@@ -2,7 +2,6 @@ package import CatalogueRows
 package import FileRequests
 package import KernelNames
 package import LinuxIO
-package import PhotoRules
 package import VaultCatalogue
 import VaultFormat
 
@@ -10,23 +9,23 @@ import VaultFormat
 /// lock; all changes belong to its transaction.
 package final class Tree {
     package let tables: Tables
-    package let options: TreeOptions
-    let clocks: Clocks
-    package private(set) var photos: Photos! = nil
-    package private(set) var moments: Moments! = nil
-    package private(set) var groups: Groups! = nil
-    package private(set) var effects: Effects! = nil
-    package private(set) var copies: Copies! = nil
-    package private(set) var companions: Companions! = nil
-    package private(set) var sidecars: Sidecars! = nil
-    package private(set) var renames: Renames! = nil
-    package private(set) var saves: Saves! = nil
-    package private(set) var imports: Imports! = nil
-    package private(set) var trash: Trash! = nil
-    package private(set) var versions: Versions! = nil
-    package private(set) var views: Views! = nil
-    package private(set) var pendingPictures: PendingPictures! = nil
-    package private(set) var pictureNames: PictureNames! = nil
+    package let options: LibraryOptions
+    var clocks: Clocks { options.clocks }
+    package private(set) lazy var photos = Photos(self)
+    package private(set) lazy var moments = Moments(self)
+    package private(set) lazy var groups = Groups(self)
+    package private(set) lazy var effects = Effects(self)
+    package private(set) lazy var copies = Copies(self)
+    package private(set) lazy var companions = Companions(self)
+    package private(set) lazy var sidecars = Sidecars(self)
+    package private(set) lazy var renames = Renames(self)
+    package private(set) lazy var saves = Saves(self)
+    package private(set) lazy var imports = Imports(self)
+    package private(set) lazy var trash = Trash(self)
+    package private(set) lazy var versions = Versions(self)
+    package private(set) lazy var views = Views(self)
+    package private(set) lazy var pendingPictures = PendingPictures(self)
+    package private(set) lazy var pictureNames = PictureNames(self)
     package var counters: Counters
     private var storedCounters: Counters
     private var inodes: [UInt64: Inode] = [:]
@@ -53,12 +52,8 @@ package final class Tree {
     /// Whether this session made the space's root directories.
     package var hasMadeRootDirectories = false
 
-    package init(
-        _ tables: Tables, _ options: TreeOptions, trashDays: Int = 30,
-        versions policy: VersionPolicy = .standard,
-        _ clocks: Clocks = Clocks()
-    ) throws(FileError) {
-        (self.tables, self.options, self.clocks) = (tables, options, clocks)
+    package init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
+        (self.tables, self.options) = (tables, options)
         kernelNames = KernelNames(
             threadsMax: options.limits.retryingThreads, lookupsMin: options.limits.dayLookups,
             listingsMax: options.limits.keptListings, staleInodesMin: options.limits.staleInodes,
@@ -68,12 +63,6 @@ package final class Tree {
         storedCounters = counters
         firstOfSession = counters.ino
         recorder = try sql(tables.recorder())
-        (photos, moments, groups) = (Photos(self), Moments(self), Groups(self))
-        (effects, copies, companions) = (Effects(self), Copies(self), Companions(self))
-        (sidecars, renames, saves) = (Sidecars(self), Renames(self), Saves(self))
-        (imports, trash) = (Imports(self), Trash(self, days: trashDays))
-        (versions, views) = (Versions(self, policy), Views(self))
-        (pendingPictures, pictureNames) = (PendingPictures(self), PictureNames(self))
     }
 
     // MARK: Inodes

@@ -46,7 +46,7 @@ package final class Renames {
     /// Reads the entries of a rename, and refuses renames that are never allowed; nil if there is nothing to do.
     package func prepareRename(
         _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags,
-        _ caller: Caller
+        _ caller: Caller, now: Timestamp
     ) throws(FileError) -> RenameRequest? {
         let from = try tree.directory(parent)
         let to = try tree.directory(newParent)
@@ -62,7 +62,7 @@ package final class Renames {
             from: from, name: name, to: to, newName: newName, sourceID: source.id, source: source.inode,
             isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, changesName: name != newName,
             classification: .unknown,
-            now: .now(), isFromTrash: try tree.isInTrash(from), isIntoTrash: try tree.isInTrash(to),
+            now: now, isFromTrash: try tree.isInTrash(from), isIntoTrash: try tree.isInTrash(to),
             caller: caller)
     }
 

@@ -57,7 +57,7 @@ extension Library {
         let (wanted, unsaved, rows) = try session.locked {
             tree throws(FileError) -> (UInt64?, UInt64?, Int) in
             let found = try tree.renames.prepareRename(
-                parent, name.bytes, newParent, newName.bytes, flags, caller)
+                parent, name.bytes, newParent, newName.bytes, flags, caller, now: .now())
             guard let found else { return (nil, nil, 0) }
             if isFirst { try refuseOutdated(found, flags, tree) }
             let source = found.source
@@ -76,7 +76,7 @@ extension Library {
         let done = try session.change(by: caller.pid) { change throws(FileError) -> Outcome? in
             guard
                 var request = try change.tree.renames.prepareRename(
-                    parent, name.bytes, newParent, newName.bytes, flags, caller)
+                    parent, name.bytes, newParent, newName.bytes, flags, caller, now: change.now)
             else { return .done }
             if flags.contains(.exchange) { return try exchange(request, change.tree) }
             if try change.tree.renames.needsClassification(request) {

@@ -16,7 +16,6 @@ public final class Library: @unchecked Sendable {
     package let session: TreeSession
     package let search: PhotoSearch
     package let classifier: Classifier
-    var trash: TrashExpiry { TrashExpiry(session) }
     var deferredWork: DeferredWork { session.deferred }
     /// Nil without `.thumbs`.
     let virtual: VirtualTree?
@@ -47,7 +46,7 @@ public final class Library: @unchecked Sendable {
         options.limits = space.limits
         self.unlocked = unlocked
         self.options = options
-        session = try TreeSession(space: space, catalogue: catalogue, options: options.sessionOptions)
+        session = try TreeSession(space: space, catalogue: catalogue, options: options)
         search = PhotoSearch(session)
         classifier = Classifier(session, search, session.deferred)
         virtual =

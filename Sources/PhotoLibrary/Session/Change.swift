@@ -1,7 +1,7 @@
 package import LinuxIO
 
-/// One change of the tree, which lives as long as the catalogue's lock is held for it: its time, and who asked for it.
-/// What is left to be done when the lock is released is noted in it.
+/// One change of the tree: its time, the thread that asked for it, and the work that waits for the release of the
+/// catalogue's lock. It is made under that lock, so the times of changes are in their order.
 package final class Change {
     package let tree: Tree
     /// The thread whose request makes it; -1 if it is none of a client.

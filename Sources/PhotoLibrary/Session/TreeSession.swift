@@ -16,7 +16,7 @@ package import VaultStore
 package final class TreeSession: @unchecked Sendable {
     package let space: Space
     package let catalogue: Catalogue
-    package let options: SessionOptions
+    package let options: LibraryOptions
     package let context: FileContext
     package let committer = Committer()
     package let clock: SessionClock
@@ -37,7 +37,7 @@ package final class TreeSession: @unchecked Sendable {
     package var background: BackgroundThumbnailer?
 
     /// Opens the tree of a space and its catalogue. Creates `moments` and `albums` in an empty one.
-    package init(space: Space, catalogue: Catalogue, options: SessionOptions) throws(FileError) {
+    package init(space: Space, catalogue: Catalogue, options: LibraryOptions) throws(FileError) {
         self.space = space
         self.catalogue = catalogue
         self.options = options
@@ -45,9 +45,7 @@ package final class TreeSession: @unchecked Sendable {
         deferred = DeferredWork(space.limits)
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
-            let tree = try Tree(
-                tables, options.tree, trashDays: options.trashDays, versions: options.versions, options.clocks
-            )
+            let tree = try Tree(tables, options)
             if try sql(tables.inode(WellKnownInode.root)) == nil {
                 // Read-only, they stay in memory: the empty space is shown without being changed.
                 try tree.makeRootDirectories()
@@ -121,7 +119,7 @@ package final class TreeSession: @unchecked Sendable {
     func changeNow<R>(
         by thread: Int32 = -1, _ body: (Change) throws(FileError) -> R
     ) throws(FileError) -> R {
-        let change = Change(tree, by: thread)
+        var made: Change?
         var notices: [KernelNames.Notice] = []
         var isChanged = false
         var isWaiting = false
@@ -129,13 +127,15 @@ package final class TreeSession: @unchecked Sendable {
             committer.noteChange(if: isChanged)
             if isWaiting { deferred.noteCompanionMoves() }
             if !notices.isEmpty { send(notices) }
-            if change.hasNewPhoto { background?.noteNew() }
-            for ino in change.inodesToDestroy { forget(ino) }
+            if made?.hasNewPhoto == true { background?.noteNew() }
+            for ino in made?.inodesToDestroy ?? [] { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
             tree.trim(isKernelNotified: isKernelNotified)
             let changeCount = tables.changeCount
+            let change = Change(tree, by: thread)
+            made = change
             defer {
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 room.noteUnstagedPages(tables)

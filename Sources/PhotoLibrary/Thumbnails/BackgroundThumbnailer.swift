@@ -59,7 +59,7 @@ package final class BackgroundThumbnailer: @unchecked Sendable {
     /// How long writes must have stopped.
     package static let settleMilliseconds: Int64 = 4000
 
-    /// What has the photos and makes their pictures. Set once, at the start.
+    /// The photos and the maker of their pictures. Set once, at the start.
     package weak var thumbnails: PhotoThumbnails?
 
     private let threadsMax: Int

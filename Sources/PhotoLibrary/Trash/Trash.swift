@@ -26,9 +26,9 @@ package final class TrashInfo {
 package final class Trash {
     private unowned let tree: Tree
     /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
-    let days: Int
+    var days: Int { tree.options.trashDays }
 
-    init(_ tree: Tree, days: Int) { (self.tree, self.days) = (tree, days) }
+    init(_ tree: Tree) { self.tree = tree }
 
     /// How many names or photos change with a name in moments: all names of a photo, or all photos of a day.
     package func rowsChanging(with inode: Inode, in directory: Inode) -> Int {

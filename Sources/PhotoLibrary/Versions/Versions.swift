@@ -9,12 +9,12 @@ import VaultFormat
 /// Versions of edited photos; see *Versions* in `Tree.md` of `PhotoLibrary`.
 package final class Versions {
     private unowned let tree: Tree
-    let policy: VersionPolicy
+    var policy: VersionPolicy { tree.options.versions }
     /// When the newest versions were taken, by the photos' inodes.
     private var lastKept: RecentTable<UInt64, Int64>
 
-    init(_ tree: Tree, _ policy: VersionPolicy) {
-        (self.tree, self.policy) = (tree, policy)
+    init(_ tree: Tree) {
+        self.tree = tree
         lastKept = RecentTable(countMax: tree.options.limits.formerPhotos)
     }
 

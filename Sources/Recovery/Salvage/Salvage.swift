@@ -176,7 +176,7 @@ public final class Salvage {
         report.nameless = nameless.count
     }
 
-    /// What the inodes found so far tell.
+    /// Contents and directories that the inodes found so far name.
     private struct Known {
         /// Contents of files with bytes.
         var claimed: Set<UInt64> = []
@@ -376,7 +376,7 @@ public final class Salvage {
         space.beginState(after: scan.newestGeneration, replacingMissing: !isIncomplete)
         let catalogue = try sql(Catalogue(storage: space))
         let used = try catalogue.locked { tables throws(FileError) in
-            var tree = SalvagedTree(self, try Tree(tables, options.treeOptions))
+            var tree = SalvagedTree(self, try Tree(tables, options))
             let used = try tree.build()
             try sql(tables.countTotals())
             return used

@@ -89,7 +89,8 @@ struct SalvagedTree {
         for source in try sql(tree.tables.snapshotSources()) {
             try sql(tree.tables.alignSnapshots(of: source))
         }
-        try settleViewNames()
+        // Also names the photos in views.
+        try sql(tree.storeChanges())
         try restoreDirectories()
         try keepRecords()
         return used

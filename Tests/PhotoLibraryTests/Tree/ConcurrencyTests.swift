@@ -1,10 +1,12 @@
+import FileRequests
 import Foundation
 import LinuxIO
-import PhotoLibrary
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import LibraryFixtures
+@testable import PhotoLibrary
 
 @Suite("The tree: many threads") struct ConcurrencyTests {
     private func parallel(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) {
@@ -35,6 +37,24 @@ import Testing
         }
         for number in 0..<3 { try fixture.rmrf("albums/t\(number)") }
         try fixture.expectNothingLeft()
+    }
+
+    /// Else a directory's time would go back where one change waits for another.
+    @Test func `the time of a change is not before the changes that it waited for`() throws {
+        let fixture = try Fixture()
+        let session = fixture.library.session
+        let waiting = DispatchGroup()
+        let seen = Mutex<Timestamp?>(nil)
+        let released = try session.locked { _ throws(FileError) in
+            DispatchQueue.global().async(group: waiting) {
+                try? session.change { change throws(FileError) in seen.withLock { $0 = change.now } }
+            }
+            // By then it waits for the lock; if it does not, this shows nothing, but nothing fails.
+            usleep(200_000)
+            return Timestamp.now()
+        }
+        waiting.wait()
+        #expect(try #require(seen.withLock { $0 }) >= released)
     }
 
     @Test func `readers see whole requests while a file is rewritten`() throws {

@@ -71,20 +71,6 @@ extension LibraryOptions {
             ? Caller(uid: uid ?? owner.uid, gid: gid ?? owner.gid) : Caller(uid: owner.uid, gid: owner.gid)
     }
 
-    package var treeOptions: TreeOptions {
-        var tree = TreeOptions(owner: owner, mountedByRoot: mountedByRoot)
-        (tree.uid, tree.gid, tree.umask) = (uid, gid, umask)
-        tree.limits = limits
-        return tree
-    }
-
-    var sessionOptions: SessionOptions {
-        var session = SessionOptions(tree: treeOptions)
-        (session.readOnly, session.trashDays, session.versions) = (readOnly, trashDays, versions)
-        (session.commitRetries, session.clocks) = (commitRetries, clocks)
-        return session
-    }
-
     var thumbnailSettings: ThumbnailSettings {
         ThumbnailSettings(
             readOnly: readOnly, workerPath: workerPath, workerCount: workerCount,
