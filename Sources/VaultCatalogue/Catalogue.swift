@@ -5,7 +5,7 @@ public import VaultStore
 /// The catalogue of one space: a SQLite connection, its lock and one long-lived transaction.
 ///
 /// All changes between two calls of `commitTransaction` become one SQLite transaction, and so one root.
-public final class Catalogue: @unchecked Sendable {
+public final class Catalogue: ExtentRows, @unchecked Sendable {
     /// Bytes at the end of each page that belong to the store: nonce and tag.
     public static let reservedBytesPerPage = 40
     static let pageBytes = 4096
@@ -112,7 +112,7 @@ public final class Catalogue: @unchecked Sendable {
     }
 
     /// Whether a run lies in any of these sectors; see `Tables.isAnyNamed`. Takes the lock.
-    public func isAnyNamed(_ sectors: Range<UInt64>) throws(StoreError) -> Bool {
+    public func isReferenced(_ sectors: Range<UInt64>) throws(StoreError) -> Bool {
         do throws(CatalogueError) {
             return try locked { tables throws(CatalogueError) in try tables.isAnyNamed(sectors) }
         } catch { throw .damaged }

@@ -24,11 +24,11 @@ func audit(_ space: Space, _ words: String = "") throws {
         #expect(found == [], "\(rule.violation) \(words)")
     }
     try auditSectors(space, database)
-    let structure = space.checkStructure()
+    let structure = StructureCheck(of: space).run()
     // After a crash, or a write that failed, a root may be torn: the next durable commit mends it.
     let damage = structure.damage.filter { if case .root = $0.part { false } else { true } }
     #expect(damage == [] && structure.segments.isEmpty, "\(words)")
-    #expect(space.compareSlots(structure) == AllocationReport())
+    #expect(AllocationCheck(of: space).compareSlots(structure) == AllocationReport())
     try auditRecords(space, database)
 }
 
@@ -91,9 +91,10 @@ private func auditSectors(_ space: Space, _ database: Connection) throws {
     for (run, next) in zip(runs, runs.dropFirst()) {
         #expect(run.sector + UInt64(run.sectorCount) <= next.sector, "two extents share sectors")
     }
-    let (used, pending) = space.lock.withLock { (space.sectors.usedSectors, space.pendingSectors) }
+    let used = space.parts.lock.withLock { space.sectors.allocator.usedSectors }
+    let pending = space.sectors.pendingBytes / UInt64(Geometry.sectorBytes)
     #expect(runs.reduce(0) { $0 + $1.sectorCount } == Int(used - pending), "sectors that no extent has")
-    var expected = space.expectedUse(of: 0..<space.segmentCount)
+    var expected = AllocationCheck(of: space).expectedUse(of: 0..<space.segments.count)
     for run in runs { expected.add(CheckedRun(content: 0, run: run)) }
-    #expect(space.compareSectors(expected) == AllocationReport())
+    #expect(AllocationCheck(of: space).compareSectors(expected) == AllocationReport())
 }

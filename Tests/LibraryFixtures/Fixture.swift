@@ -79,7 +79,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         options.limits = limits
         self.options = options
         self.isFragmented = isFragmented
-        fresh = try vault.unlock().openSpace(readOnly: true).capacity
+        fresh = try vault.unlock().openSpace(readOnly: true).sectors.capacity
         try reopen()
     }
 
@@ -103,12 +103,12 @@ final class Fixture: LibraryUser, @unchecked Sendable {
 
     /// Closes the library for good. Nothing may stay reserved.
     func close() throws {
-        try space.lock.withLock {
-            for (sector, count) in ballast { try space.sectors.abandon(sector, count) }
+        try space.parts.lock.withLock {
+            for (sector, count) in ballast { try space.sectors.allocator.abandon(sector, count) }
         }
         (ballast, ballastSectors) = ([], 0)
         try library.close()
-        #expect(space.lock.withLock { space.sectors.reservedSectors } == 0)
+        #expect(space.parts.lock.withLock { space.sectors.allocator.reservedSectors } == 0)
         opened = nil
     }
 
@@ -152,7 +152,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     var usedBytes: UInt64 {
         // Under the catalogue's lock no record comes or goes.
         let used = try? library.session.locked { tree throws(FileError) in
-            let use = space.capacity
+            let use = space.sectors.capacity
             return use.total - use.free - (try recordBytes(tree.tables))
         }
         return (used ?? 0) - UInt64(ballastSectors * 512)
@@ -170,8 +170,8 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         let space = try vault.unlock().openSpace(readOnly: false)
         try audit(space)
         for _ in 0..<2 { try space.publish(space.freeze(), durable: true) }
-        #expect(space.pendingBytes == 0, comment)
-        var use = space.capacity
+        #expect(space.sectors.pendingBytes == 0, comment)
+        var use = space.sectors.capacity
         let catalogue = try Catalogue(storage: space)
         let left = try catalogue.locked { tables in
             try recordBytes(tables)
@@ -180,18 +180,20 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         use.free += left
         use.available += left
         // The catalogue keeps the segments it once needed.
-        if space.pairs.count == 1 { #expect(use == fresh, comment) }
+        if space.segments.pairs.count == 1 { #expect(use == fresh, comment) }
     }
 
     /// Takes all of the space and gives back every other piece, each too short for a whole chunk.
     private func fragment() throws {
         let pieceSectors = 90
-        try space.lock.withLock {
-            while let taken = try space.sectors.take(least: pieceSectors, most: pieceSectors, near: nil) {
+        try space.parts.lock.withLock {
+            while let taken = try space.sectors.allocator.take(
+                least: pieceSectors, most: pieceSectors, near: nil)
+            {
                 ballast.append(taken)
             }
             for (sector, count) in ballast.enumerated().filter({ $0.offset % 2 == 0 }).map(\.element) {
-                try space.sectors.abandon(sector, count)
+                try space.sectors.allocator.abandon(sector, count)
             }
         }
         ballast = ballast.enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
@@ -206,7 +208,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         let run = try #require(
             state.map.pieces.map(\.run).first { $0.offset <= offset && offset < $0.offset + $0.length })
         let sector = Int(run.sector(ofChunk: Int((offset - run.offset) / Chunk.bytes)))
-        let perSegment = space.files.sectorsPerSegment
+        let perSegment = space.parts.files.sectorsPerSegment
         try vault.damage(
             spaceIndex: try #require(library.unlocked).index, segment: sector / perSegment,
             offset: UInt64(sector % perSegment * 512 + 200))
@@ -216,7 +218,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
 
     /// Closes the library and fills all that its catalogue, maps and roots lay in with random bytes.
     func destroyCatalogue() throws {
-        let segments = space.pairs.flatMap { [Int($0.a), Int($0.b)] }
+        let segments = space.segments.pairs.flatMap { [Int($0.a), Int($0.b)] }
         let index = try #require(library.unlocked).index
         try close()
         for segment in segments { try vault.scramble(spaceIndex: index, segment: segment) }

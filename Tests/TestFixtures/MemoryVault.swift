@@ -68,7 +68,7 @@ final class MemoryVault: Sendable {
         var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: Self.kdf)
         let files = SegmentFiles(
             directory: try directory.openSegments(layout), layout: layout, space: 0, calls: disk)
-        try Space.format(files: files, keys: keys, grows: spaces == 1)
+        try RootStore.format(files, PageCodec(key: keys.page), grows: spaces == 1)
         header.setKeySlot(
             0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
         try header.write(directory.header, calls: disk)

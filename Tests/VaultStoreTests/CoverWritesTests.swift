@@ -102,24 +102,24 @@ import VaultFormat
 
     /// The sectors of the space that ranges of the file are in.
     private func sectors(_ space: Space, _ ranges: [Range<UInt64>]) -> [Range<UInt64>] {
-        let layout = space.files.layout
+        let layout = space.parts.files.layout
         return ranges.map { range in
             let (place, offset) = range.lowerBound.quotientAndRemainder(dividingBy: layout.segmentBytes)
-            #expect(Int(place) % layout.spaceCount == space.files.space)
+            #expect(Int(place) % layout.spaceCount == space.parts.files.space)
             let first =
-                place / UInt64(layout.spaceCount) * UInt64(space.files.sectorsPerSegment)
+                place / UInt64(layout.spaceCount) * UInt64(space.parts.files.sectorsPerSegment)
                 + offset / UInt64(Geometry.sectorBytes)
             return first..<first + UInt64(range.count / Geometry.sectorBytes)
         }
     }
 
     private func isFree(_ space: Space, _ range: Range<UInt64>) throws -> Bool {
-        try space.lock.withLock {
-            let perSegment = UInt64(space.files.sectorsPerSegment)
+        try space.parts.lock.withLock {
+            let perSegment = UInt64(space.parts.files.sectorsPerSegment)
             let segment = Int(range.lowerBound / perSegment)
             let first = Int(range.lowerBound % perSegment)
-            let row = try space.sectors.usedRow(of: segment)
-            return !space.sectors.excluded.contains(segment)
+            let row = try space.sectors.allocator.usedRow(of: segment)
+            return !space.sectors.allocator.excluded.contains(segment)
                 && (first..<first + range.count).allSatisfy { !row[$0] }
         }
     }
@@ -141,18 +141,24 @@ import VaultFormat
         for content in 1...6 as ClosedRange<UInt64> {
             let runs = try write(space, content, durable: content % 2 == 0)
             if content % 3 == 0 { space.free(runs) } else { kept.append((content, runs)) }
-            space.coverWrites.left = 6 << 20
+            space.cover.bytesLeft = 6 << 20
             _ = calls.take()
-            let before = (space.generation, space.knownCapacity, space.lock.withLock { space.isChanged })
-            #expect(space.writeCover(most: 4 << 20))
+            let before = (
+                space.generation, space.sectors.knownCapacity,
+                space.parts.lock.withLock { space.parts.next.isChanged }
+            )
+            #expect(space.cover.write(most: 4 << 20))
             let written = calls.take()
             #expect(written.reduce(0) { $0 + $1.count } == 4 << 20)
             for range in sectors(space, written) { #expect(try isFree(space, range)) }
             // Old content in free room must not tell how many were overwritten.
             #expect(Set(written.map { $0.lowerBound / (1 << 20) }).count <= 2)
-            let after = (space.generation, space.knownCapacity, space.lock.withLock { space.isChanged })
+            let after = (
+                space.generation, space.sectors.knownCapacity,
+                space.parts.lock.withLock { space.parts.next.isChanged }
+            )
             #expect(before == after)
-            #expect(!space.writeCover(most: 4 << 20) && !space.writeCover(most: 4 << 20))
+            #expect(!space.cover.write(most: 4 << 20) && !space.cover.write(most: 4 << 20))
             #expect(calls.take().reduce(0) { $0 + $1.count } == 2 << 20)
         }
         for (content, runs) in kept { #expect(try space.readAll(content, runs) == data) }
@@ -168,9 +174,9 @@ import VaultFormat
                 let runs = try write(space, content)
                 if content % 2 == 0 { space.free(runs) }
                 if isCovered {
-                    space.coverWrites.left = 1 << 20
-                    space.writeCover(most: 1 << 20)
-                    #expect(space.coverWrites.left == 0)
+                    space.cover.bytesLeft = 1 << 20
+                    space.cover.write(most: 1 << 20)
+                    #expect(space.cover.bytesLeft == 0)
                 }
                 return runs.map(\.sector)
             }
@@ -182,26 +188,26 @@ import VaultFormat
         let calls = Writes()
         let space = try makeSpace(calls)
         _ = calls.take()
-        #expect(!space.writeCover(most: 1 << 30))
-        #expect(space.coverWrites.left == nil && calls.take().isEmpty)
+        #expect(!space.cover.write(most: 1 << 30))
+        #expect(space.cover.bytesLeft == nil && calls.take().isEmpty)
         _ = try write(space, 1)
         _ = calls.take()
-        space.writeCover(most: 4096)
-        let drawn = try #require(space.coverWrites.left) + 4096
-        space.finishCover(milliseconds: .max / 2, isWriting: false)
+        space.cover.write(most: 4096)
+        let drawn = try #require(space.cover.bytesLeft) + 4096
+        space.cover.finish(milliseconds: .max / 2, isWriting: false)
         #expect(calls.take().reduce(0) { $0 + UInt64($1.count) } == drawn)
-        #expect(space.coverWrites.left == 0)
+        #expect(space.cover.bytesLeft == 0)
         _ = try write(space, 2)
         _ = calls.take()
-        #expect(!space.writeCover(most: 1 << 20) && calls.take().isEmpty)
+        #expect(!space.cover.write(most: 1 << 20) && calls.take().isEmpty)
     }
 
     @Test func `at the end they take no longer than they may`() throws {
         let calls = Writes()
         let space = try makeSpace(calls)
         _ = calls.take()
-        space.coverWrites.left = 1 << 40
-        space.finishCover(milliseconds: 0, isWriting: true)
+        space.cover.bytesLeft = 1 << 40
+        space.cover.finish(milliseconds: 0, isWriting: true)
         #expect(calls.take().reduce(0) { $0 + $1.count } <= 4 << 20)
     }
 
@@ -210,20 +216,20 @@ import VaultFormat
         let space = try makeSpace(calls, spaces: 1)
         _ = try write(space, 1)
         _ = calls.take()
-        #expect(!space.writeCover(most: 1 << 20, isWriting: true) && calls.take().isEmpty)
+        #expect(!space.cover.write(most: 1 << 20, isWriting: true) && calls.take().isEmpty)
     }
 
     @Test func `a full space has none, and loses no room to them`() throws {
         let calls = Writes()
         let space = try makeSpace(calls)
         var content: UInt64 = 0
-        space.coverWrites.left = 1 << 40
+        space.cover.bytesLeft = 1 << 40
         while true {
             content += 1
             do { space.adopt(try space.writeAll(content, data)) } catch StoreError.noRoom { break }
             try space.commit(durable: false)
             _ = calls.take()
-            space.writeCover(most: 256 << 10)
+            space.cover.write(most: 256 << 10)
             for range in sectors(space, calls.take()) { #expect(try isFree(space, range)) }
         }
         // The last bytes, in small pieces.
@@ -237,8 +243,8 @@ import VaultFormat
         }
         try space.commit(durable: true)
         _ = calls.take()
-        #expect(!space.writeCover(most: 1 << 20) && calls.take().isEmpty)
-        #expect(space.capacity.available == 0)
+        #expect(!space.cover.write(most: 1 << 20) && calls.take().isEmpty)
+        #expect(space.sectors.capacity.available == 0)
     }
 
     @Test func `a mount that lost its claim writes none`() throws {
@@ -247,7 +253,7 @@ import VaultFormat
         _ = try write(space, 1)
         space.stopWriting(.claimLost)
         _ = calls.take()
-        #expect(!space.writeCover(most: 1 << 20) && calls.take().isEmpty)
+        #expect(!space.cover.write(most: 1 << 20) && calls.take().isEmpty)
     }
 
     @Test func `a new vault is written more than once, and wholly`() throws {

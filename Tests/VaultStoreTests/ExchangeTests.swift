@@ -147,7 +147,7 @@ import VaultFormat
     /// The catalogue is asked for the runs of each segment that is compared.
     @Test func `all segments are compared before an empty one with data is written`() throws {
         let vault = try make()
-        let perSegment = try vault.unlock().openSpace(.reading).sectorsPerSegment
+        let perSegment = try vault.unlock().openSpace(.reading).sectors.perSegment
         let used = Set(vault.runs.map { Int($0.sector) / perSegment })
         let empty = try #require((0..<used.count + 1).first { !used.contains($0) })
         let size = try #require(
@@ -161,15 +161,29 @@ import VaultFormat
                 file.write(data)
             }
             try file.close()
-            let asked = Mutex<Set<Int>>([])
             let space = try vault.unlock().openSpace(.writing)
-            space.firstRuns = { [samples = vault.samples] sectors, limit in
-                asked.withLock { _ = $0.insert(Int(sectors.lowerBound) / perSegment) }
-                return Array(samples.filter { sectors.contains($0.run.sector) }.prefix(limit))
-            }
-            try space.requireOwnFiles(UInt64(empty * perSegment), 1)
-            #expect(asked.withLock { $0.isSuperset(of: used) } == (data != nil))
+            let rows = SampleRows(vault.samples)
+            space.rows = rows
+            try space.references.requireOwnFiles(UInt64(empty * perSegment), 1)
+            let asked = Set(rows.asked.withLock { $0 }.map { Int($0) / perSegment })
+            #expect(asked.isSuperset(of: used) == (data != nil))
             try space.close()
+        }
+    }
+
+    /// The rows of a catalogue that has some runs only.
+    private final class SampleRows: ExtentRows {
+        private let samples: [CheckedRun]
+        /// First sectors of the ranges that were asked for.
+        let asked = Mutex<[UInt64]>([])
+
+        init(_ samples: [CheckedRun]) { self.samples = samples }
+
+        func isReferenced(_ sectors: Range<UInt64>) -> Bool { false }
+
+        func firstRuns(in sectors: Range<UInt64>, limit: Int) -> [CheckedRun] {
+            asked.withLock { $0.append(sectors.lowerBound) }
+            return Array(samples.filter { sectors.contains($0.run.sector) }.prefix(limit))
         }
     }
 

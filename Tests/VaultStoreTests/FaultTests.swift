@@ -146,25 +146,25 @@ final class RefusingCalls: ForwardingCalls {
         #expect(try again.page(200) == 0 && again.page(201) == 1)
         #expect(try again.readAll(1, runs) == data)
         // Nothing leaks: the sectors of the soft commit are given back in the end.
-        let used = again.lock.withLock { again.slots.usedSlots }
+        let used = again.parts.lock.withLock { again.parts.slots.used }
         for round in 8..<30 {
             again.stage(9, UInt8(round))
             try again.commit(durable: true)
         }
-        #expect(again.lock.withLock { again.slots.usedSlots } <= used + 8)
+        #expect(again.parts.lock.withLock { again.parts.slots.used } <= used + 8)
     }
 
     private func usedSlots(_ space: Space?) throws -> [Int] {
         let space = try #require(space)
-        return space.lock.withLock { space.slots.usedList }
+        return space.parts.lock.withLock { space.parts.slots.allocator.usedList }
     }
 
     /// Both copies of a slot, whose last write has not been synced.
     private func places(of slot: UInt32, in space: Space, _ path: String) throws -> [BadPlace] {
-        let place = try space.lock.withLock { try space.place(slot) }
+        let place = try space.parts.lock.withLock { try space.parts.pages.place(slot) }
         return try [place.sectorA, place.sectorB].map { sector in
-            let segment = Int(sector) / space.files.sectorsPerSegment
-            let start = UInt64(Int(sector) % space.files.sectorsPerSegment * Geometry.sectorBytes)
+            let segment = Int(sector) / space.parts.files.sectorsPerSegment
+            let start = UInt64(Int(sector) % space.parts.files.sectorsPerSegment * Geometry.sectorBytes)
             return BadPlace(
                 inode: try inode("\(path)/segments/\(SegmentLayout.name(segment))"),
                 bytes: start..<start + UInt64(Geometry.pageBytes), isDirty: true)

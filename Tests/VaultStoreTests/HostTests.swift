@@ -178,9 +178,9 @@ final class ReadOnlyHost: ForwardingCalls {
     @Test func `nothing is written behind the end of the file of all spaces`() throws {
         let vault = try makeWritten(spaces: 2)
         try open(vault.path, .writing) { space in
-            let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
-            let missing = StoreError.segmentMissing(space.segmentCount)
-            for sector in [end, end + 7] { #expect(throws: missing) { try write(space.files, sector) } }
+            let end = UInt64(space.segments.count) * UInt64(space.sectors.perSegment)
+            let missing = StoreError.segmentMissing(space.segments.count)
+            for sector in [end, end + 7] { #expect(throws: missing) { try write(space.parts.files, sector) } }
         }
         #expect(try SegmentFile(vault.path, space: 0, 0).path.hasSuffix("/spaces"))
         let attributes = try FileManager.default.attributesOfItem(atPath: vault.path + "/spaces")

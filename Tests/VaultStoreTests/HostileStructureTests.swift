@@ -44,16 +44,16 @@ import VaultFormat
             try reset()
             let space = try unlocked.openSpace(readOnly: false)
             try space.commit(durable: true)
-            var root = space.current
+            var root = space.commits.newest
             try change(space, &root)
             for _ in RootLayout.durableSlots {
-                try space.writeRoot(root)
+                try space.parts.roots.write(root)
             }
-            space.rings.hasSoft = true
+            space.parts.roots.setRings { $0.hasSoft = true }
             for slot in RootLayout.softSlots {
                 for copy in 0..<2 {
                     try Self.noise.prefix(Geometry.pageBytes).withUnsafeBytes {
-                        try space.files.write(Space.rootSector(slot, copy: copy, files: space.files), $0)
+                        try space.parts.files.write(RootStore.sector(slot, copy: copy, space.parts.files), $0)
                     }
                 }
             }
@@ -63,11 +63,11 @@ import VaultFormat
         func plant(_ space: Space, as identity: (UInt32) -> PageIdentity, _ plain: [UInt8]) throws
             -> Reference
         {
-            guard let slot = space.slots.take() else { throw StoreError.noRoom }
-            var writer = PageWriter(files: space.files, codec: space.codec)
+            guard let slot = space.parts.slots.allocator.take() else { throw StoreError.noRoom }
+            var writer = PageWriter(files: space.parts.files, codec: space.parts.codec)
             let page = plain + [UInt8](repeating: 0, count: Geometry.pageBytes - plain.count)
             let reference = try page.withUnsafeBytes {
-                try writer.add($0, as: identity(slot), slot: slot, at: try space.place(slot))
+                try writer.add($0, as: identity(slot), slot: slot, at: try space.parts.pages.place(slot))
             }
             try writer.flush()
             return reference
@@ -81,13 +81,14 @@ import VaultFormat
                 isOpen = true
                 for page in 0..<min(space.pageCount, 40) { _ = try? space.page(page) }
                 if space.pageCount > 0 { _ = try? space.page(space.pageCount - 1) }
-                _ = (space.capacity, space.storedBytes, space.pendingBytes)
-                let report = space.checkStructure()
-                _ = space.checkLivePages(0..<1024)
-                _ = space.checkLivePages(Int(space.pageCount)..<Int(space.pageCount) + 1)
-                _ = space.compareSlots(report, mending: !isReadOnly)
-                let window = 0..<min(4, space.segmentCount)
-                _ = space.compareSectors(space.expectedUse(of: window), mending: !isReadOnly)
+                _ = (space.sectors.capacity, space.storedBytes, space.sectors.pendingBytes)
+                let report = StructureCheck(of: space).run()
+                _ = StructureCheck(of: space).runLive(0..<1024)
+                _ = StructureCheck(of: space).runLive(Int(space.pageCount)..<Int(space.pageCount) + 1)
+                _ = AllocationCheck(of: space).compareSlots(report, mending: !isReadOnly)
+                let window = 0..<min(4, space.segments.count)
+                _ = AllocationCheck(of: space).compareSectors(
+                    AllocationCheck(of: space).expectedUse(of: window), mending: !isReadOnly)
                 if isReadOnly { continue }
                 change(space)
             }
@@ -103,7 +104,7 @@ import VaultFormat
                     space.free(runs, overwriting: round % 2 == 0)
                 }
                 try? space.commit(durable: round % 2 == 0)
-                space.overwriteFreed(most: 1 << 20)
+                space.eraser.overwrite(most: 1 << 20)
             }
             try? space.rewrite([.page(.catalogue, 3), .node(.catalogue, level: 0, index: 0)])
             try? space.publishMended()
@@ -239,7 +240,7 @@ import VaultFormat
     private func node(_ filling: Int, _ old: Reference, _ space: Space) -> [UInt8] {
         let count = MapLayout.fanout
         var far = old
-        far.slot = UInt32(space.slots.slotCount)
+        far.slot = UInt32(space.parts.slots.allocator.slotCount)
         switch filling {
         case 0: return encoded([Reference](repeating: old, count: count))
         case 1: return encoded([Reference](repeating: far, count: count))
@@ -292,19 +293,19 @@ import VaultFormat
         let space = try openSpace(path)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)
         defer { buffer.deallocate() }
-        let free = space.freeSectors
-        let sectors: [UInt64] = [UInt64(space.sectorsPerSegment) - 1, 1 << 40, 1 << 61, (1 << 62) - 1]
+        let free = space.sectors.allocator.freeSectors
+        let sectors: [UInt64] = [UInt64(space.sectors.perSegment) - 1, 1 << 40, 1 << 61, (1 << 62) - 1]
         for sector in sectors {
             for length: UInt64 in [1000, 131_072, 1 << 50, 1 << 61] {
                 let run = ExtentRun(offset: 0, length: length, sector: sector, generation: 1, epoch: 1)
-                #expect(!space.isPossible(run))
+                #expect(!space.segments.isPossible(run))
                 space.free([run], overwriting: true)
                 #expect(throws: StoreError.damaged) {
                     _ = try space.read(role: .content, content: 1, run: run, chunk: 0, into: buffer)
                 }
             }
         }
-        #expect(space.pendingBytes == 0 && space.freeSectors == free)
+        #expect(space.sectors.pendingBytes == 0 && space.sectors.allocator.freeSectors == free)
         try space.close()
     }
 }

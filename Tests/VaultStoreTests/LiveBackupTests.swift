@@ -75,10 +75,10 @@ import VaultFormat
         #expect(try full.isFirst(copy))
 
         // All of the room comes back when the copy is made.
-        let before = full.space.capacity.free
+        let before = full.space.sectors.capacity.free
         for _ in 0..<4 { try full.space.commit(durable: true) }
-        #expect(full.space.capacity.free == before)
-        #expect(full.space.lock.withLock { full.space.kept.entries.isEmpty })
+        #expect(full.space.sectors.capacity.free == before)
+        #expect(full.space.parts.lock.withLock { full.space.parts.freed.keptEntries.isEmpty })
         #expect(try full.space.writeAll(9000, Full.data(9000)).count > 0)
     }
 
@@ -89,7 +89,7 @@ import VaultFormat
         do {
             let full = try Full(directory)
             path = full.path
-            free = full.space.capacity.free
+            free = full.space.sectors.capacity.free
             var isDone = false
             _ = try Vault.backup(path, to: copy, calls: DyingCalls()) { _, _ in
                 if isDone { return }
@@ -109,8 +109,8 @@ import VaultFormat
             space.stage(0, UInt8(round))
             try space.commit(durable: true)
         }
-        #expect(space.lock.withLock { space.pendingSectors } == 0)
-        #expect(space.capacity.free > free + 6 << 20)
+        #expect(space.sectors.pendingBytes == 0)
+        #expect(space.sectors.capacity.free > free + 6 << 20)
     }
 
     /// Users come first: where room runs out the copy is begun anew, and is the newer state.

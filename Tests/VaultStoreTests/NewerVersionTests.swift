@@ -36,10 +36,10 @@ import VaultFormat
         let space = try openSpace(path)
         space.stage(0, 1)
         try space.commit(durable: true)
-        var root = space.current
+        var root = space.commits.newest
         root.generation += 1
         change(&root)
-        for _ in 0..<slots { try space.writeRoot(root) }
+        for _ in 0..<slots { try space.parts.roots.write(root) }
     }
 
     /// The bytes of all files of a vault.
@@ -188,8 +188,8 @@ import VaultFormat
             expectNewer(structure, version) {
                 _ = try unlocked.openSpace(readOnly: false, takingOver: { _ in })
             }
-            expectNewer(structure, version) { _ = try unlocked.openBlankSpace() }
-            expectNewer(structure, version) { _ = try unlocked.openBlankSpace(readOnly: true) }
+            expectNewer(structure, version) { _ = try unlocked.openNewState() }
+            expectNewer(structure, version) { _ = try unlocked.openNewState(readOnly: true) }
             expectNewer(structure, version) { try unlocked.requireKnownFeatures() }
             #expect(try contents(path) == before)
         }
@@ -213,12 +213,12 @@ import VaultFormat
         for copy in 0..<2 {
             page.withUnsafeMutableBytes { page in
                 plain.withUnsafeBytes {
-                    _ = space.codec.seal(
+                    _ = space.parts.codec.seal(
                         $0, as: PageIdentity(role: .root, index: 2), copy: UInt8(copy), into: page)
                 }
             }
             try page.withUnsafeBytes {
-                try space.files.write(Space.rootSector(2, copy: copy, files: space.files), $0)
+                try space.parts.files.write(RootStore.sector(2, copy: copy, space.parts.files), $0)
             }
         }
     }
@@ -239,8 +239,8 @@ import VaultFormat
         let space = try unlocked.openSpace(.writingIfPossible)
         #expect(space.isReadOnly && space.writeStop == stop)
         #expect(try space.page(0) == 1)
-        #expect(throws: VaultError.notWritable(stop)) { _ = try unlocked.openBlankSpace() }
-        _ = try unlocked.openBlankSpace(readOnly: true)
+        #expect(throws: VaultError.notWritable(stop)) { _ = try unlocked.openNewState() }
+        _ = try unlocked.openNewState(readOnly: true)
         expectNewer(.writingFeatures, 6) { try unlocked.requireKnownFeatures() }
         #expect(try contents(path) == before)
     }
@@ -267,19 +267,20 @@ import VaultFormat
         }
         do {
             let space = try openSpace(path)
-            expectKept(space.current)
-            for found in Space.findRoots(files: space.files, codec: space.codec) { expectKept(found.root) }
+            expectKept(space.commits.newest)
+            for found in RootStore.read(space.parts.files, space.parts.codec).found { expectKept(found.root) }
             try space.close()
         }
         // A space that is built anew keeps them as well.
-        expectKept(try patiently { try Vault.unlock(path, password: secret("one")) }.openBlankSpace().current)
+        let unlocked = try patiently { try Vault.unlock(path, password: secret("one")) }
+        expectKept(try unlocked.openNewState().space.commits.newest)
     }
 
     /// Releases before knew no room there.
     @Test func `a root of more pairs than leave room is as before`() throws {
         var root = [UInt8](repeating: 0, count: Geometry.pagePlainBytes)
         let path = try makeVault(directory)
-        var record = try openSpace(path).current
+        var record = try openSpace(path).commits.newest
         record.pairs = (0..<UInt32(RootLayout.pairsMax)).map { SegmentPair(a: 2 * $0, b: 2 * $0 + 1) }
         root.withUnsafeMutableBytes { record.encode(into: $0) }
         let found = try #require(root.withUnsafeBytes { RootRecord(decoding: $0) })

@@ -26,7 +26,9 @@ import VaultFormat
             try (0..<UInt64(run.sectorCount)).map { index in
                 var sector = [UInt8](repeating: 0, count: Geometry.sectorBytes)
                 do {
-                    try sector.withUnsafeMutableBytes { try space.files.read(run.sector + index, into: $0) }
+                    try sector.withUnsafeMutableBytes {
+                        try space.parts.files.read(run.sector + index, into: $0)
+                    }
                 } catch StoreError.damaged {
                     // Its segment was given back to the host.
                 }
@@ -39,31 +41,33 @@ import VaultFormat
         zip(try sealed(space, runs), before).reduce(0) { $0 + ($1.0 == $1.1 ? 0 : 1) }
     }
 
-    private func taken(_ space: Space) -> UInt64 { space.lock.withLock { space.sectors.usedSectors } }
+    private func taken(_ space: Space) -> UInt64 {
+        space.parts.lock.withLock { space.sectors.allocator.usedSectors }
+    }
 
     @Test(arguments: [1, 2])
     func `destroyed sectors are overwritten before they are free`(spaces: Int) throws {
         let (_, space, runs) = try makeSpace(spaces: spaces)
         let before = try sealed(space, runs)
         space.free(runs, overwriting: true)
-        #expect(space.hasDestroyed && !space.canOverwrite)
+        #expect(space.eraser.hasDestroyed && !space.eraser.canOverwrite)
         try space.commit(durable: true)
-        space.overwriteFreed(most: 1 << 30)
+        space.eraser.overwrite(most: 1 << 30)
         #expect(
             try changedSectors(space, runs, since: before) == 0,
             "the durable root before still refers to them")
         try space.commit(durable: true)
-        #expect(space.canOverwrite)
+        #expect(space.eraser.canOverwrite)
         #expect(taken(space) == UInt64(before.count), "not free yet")
         // A part of them, and the rest after more commits have passed.
-        space.overwriteFreed(most: 100 << 9)
+        space.eraser.overwrite(most: 100 << 9)
         #expect(taken(space) == UInt64(before.count - 101))
         #expect(try changedSectors(space, runs, since: before) == 101)
         for _ in 0..<2 { try space.commit(durable: true) }
-        space.overwriteFreed(most: 1 << 30)
+        space.eraser.overwrite(most: 1 << 30)
         #expect(try changedSectors(space, runs, since: before) == before.count)
-        #expect(taken(space) == 0 && space.pendingBytes == 0)
-        #expect(!space.hasDestroyed && !space.canOverwrite)
+        #expect(taken(space) == 0 && space.sectors.pendingBytes == 0)
+        #expect(!space.eraser.hasDestroyed && !space.eraser.canOverwrite)
     }
 
     @Test func `other sectors are not overwritten`() throws {
@@ -71,7 +75,7 @@ import VaultFormat
         let before = try sealed(space, runs)
         space.free(runs)
         for _ in 0..<2 { try space.commit(durable: true) }
-        #expect(!space.hasDestroyed && !space.canOverwrite)
+        #expect(!space.eraser.hasDestroyed && !space.eraser.canOverwrite)
         #expect(taken(space) == 0)
         #expect(try changedSectors(space, runs, since: before) == 0)
         try space.close()
@@ -104,9 +108,9 @@ import VaultFormat
         try space.commit(durable: true)
         let steps: [() throws -> Void] = [
             { try space.commit(durable: false) }, { try space.commit(durable: true) },
-            { space.overwriteFreed(most: 50_000) }, { try space.commit(durable: false) },
-            { try space.commit(durable: true) }, { space.overwriteFreed(most: 50_000) },
-            { try space.commit(durable: true) }, { space.overwriteFreed(most: 1 << 30) },
+            { space.eraser.overwrite(most: 50_000) }, { try space.commit(durable: false) },
+            { try space.commit(durable: true) }, { space.eraser.overwrite(most: 50_000) },
+            { try space.commit(durable: true) }, { space.eraser.overwrite(most: 1 << 30) },
         ]
         for step in steps.prefix(count) { try step() }
         return path
@@ -115,7 +119,7 @@ import VaultFormat
     private func expectNothingTaken(_ path: String) throws {
         let space = try openSpace(path)
         for _ in 0..<2 { try space.commit(durable: true) }
-        #expect(taken(space) == 0 && space.pendingBytes == 0)
+        #expect(taken(space) == 0 && space.sectors.pendingBytes == 0)
     }
 
     @Test func `sectors written meanwhile are never touched`() throws {
@@ -137,7 +141,7 @@ import VaultFormat
             space.adopt(old + runs)
             kept.append((round * 2 + 1, runs))
             try space.commit(durable: round % 3 != 0)
-            space.overwriteFreed(most: round % 2 == 0 ? 300_000 : 1 << 30)
+            space.eraser.overwrite(most: round % 2 == 0 ? 300_000 : 1 << 30)
         }
         for (content, runs) in kept { #expect(try space.readAll(content, runs) == part) }
         try space.close()

@@ -39,9 +39,9 @@ import VaultFormat
 
         /// Lets the next content lie in any of hundreds of segments, or in the one where the last ended.
         private mutating func scatter() {
-            space.lock.withLock {
-                let segment = Int.random(in: 0..<space.sectors.segmentCount, using: &generator)
-                space.sectors.begin(atSegment: Bool.random(using: &generator) ? segment : 0)
+            space.parts.lock.withLock {
+                let segment = Int.random(in: 0..<space.sectors.allocator.segmentCount, using: &generator)
+                space.sectors.allocator.begin(atSegment: Bool.random(using: &generator) ? segment : 0)
             }
         }
 
@@ -87,7 +87,7 @@ import VaultFormat
             let lost = contents.count { content, found in
                 (try? space.readAll(content, found.runs)) != found.bytes
             }
-            return lost + space.lock.withLock { space.sectors.distrusted.count }
+            return lost + space.parts.lock.withLock { space.sectors.allocator.distrusted.count }
         }
     }
 
@@ -137,7 +137,7 @@ import VaultFormat
         try writeZeros(path, isDurable: isDurable)
         let space = try openSpace(path, limits: .least)
         #expect(try space.page(150) == 9 && space.page(299) == 0 && space.pageCount == 300)
-        #expect(space.checkStructure().damage == [])
+        #expect(StructureCheck(of: space).run().damage == [])
     }
 
     /// Fills 299 pages, then zeroes all of them but one.
@@ -150,7 +150,7 @@ import VaultFormat
                 space.stage(0, 7)
                 try space.commit(durable: true)
             }
-            return space.lock.withLock { space.slots.usedSlots }
+            return space.parts.lock.withLock { space.parts.slots.allocator.usedSlots }
         }
         space.stage(0, 7)
         let before = try used()

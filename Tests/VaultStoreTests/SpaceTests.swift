@@ -94,7 +94,7 @@ import VaultFormat
     @Test func `freed room is used again after two durable roots`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
-        let empty = space.capacity
+        let empty = space.sectors.capacity
         var fill: UInt64 = 0
         let data = bytes(700_000, seed: 3)
         for round in 0..<8 {
@@ -114,18 +114,18 @@ import VaultFormat
             space.stage(0, UInt8(round))
             try space.commit(durable: true)
             try space.commit(durable: true)
-            #expect(space.capacity == empty)
+            #expect(space.sectors.capacity == empty)
         }
     }
 
     @Test func `reserved room is forgotten and given back`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
-        let before = space.capacity.free
+        let before = space.sectors.capacity.free
         let runs = try space.writeAll(1, bytes(1 << 20, seed: 2))
-        #expect(space.capacity.free < before)
+        #expect(space.sectors.capacity.free < before)
         space.abandon(runs)
-        #expect(space.capacity.free == before)
+        #expect(space.sectors.capacity.free == before)
     }
 
     @Test func `many commits keep the catalogue small`() throws {
@@ -144,7 +144,7 @@ import VaultFormat
                 }
                 try space.commit(durable: commit % 17 == 0)
             }
-            #expect(space.pairs.count == 1)
+            #expect(space.segments.pairs.count == 1)
             if round % 2 == 0 {
                 try space.commit(durable: true)
                 try space.close()
@@ -256,7 +256,7 @@ import VaultFormat
     @Test func `a run may go on in the next segment`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
-        let before = space.capacity
+        let before = space.sectors.capacity
         // Segments of 4 MiB have 8,192 sectors: 31 chunks and 225 sectors, which one small extent fills.
         let chunk = Geometry.chunkBytes
         let small = try space.writeAll(1, bytes(225 * 512 - 96, seed: 1))
@@ -275,6 +275,6 @@ import VaultFormat
             space.stage(0, 1)
             try space.commit(durable: true)
         }
-        #expect(space.capacity == before)
+        #expect(space.sectors.capacity == before)
     }
 }

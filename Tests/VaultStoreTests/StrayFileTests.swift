@@ -229,7 +229,7 @@ import VaultFormat
         let vault = try makeVault(directory)
         let calls = BoastfulCalls(bytes)
         let space = try openSpace(vault, calls: calls)
-        let use = space.capacity
+        let use = space.sectors.capacity
         #expect(use.total >= use.free && use.free >= use.available)
         let runs = try? space.writeAll(1, Array(repeating: 1, count: 300_000))
         #expect((runs == nil) == (bytes < 1 << 20))

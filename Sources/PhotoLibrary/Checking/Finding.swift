@@ -121,11 +121,11 @@ extension Finding {
     /// Findings about a newest state that was lost before the space was opened.
     package static func ofOlderState(_ space: Space) -> [Finding] {
         var causes: [String] = []
-        if space.hasUnreadableStates {
-            let reason = space.newestStateFault.map { " (\($0.text))" } ?? ""
+        if space.opening.hasUnreadableStates {
+            let reason = space.opening.newestStateFault.map { " (\($0.text))" } ?? ""
             causes.append("it cannot be read\(reason): an older one is shown")
         }
-        if space.hasLostNewestRoot { causes.append("its root is lost: an older one is shown") }
+        if space.opening.hasLostNewestRoot { causes.append("its root is lost: an older one is shown") }
         return causes.map { Finding(subject: "the newest state of the space", cause: $0, kind: .space) }
     }
 

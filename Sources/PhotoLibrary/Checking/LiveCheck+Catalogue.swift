@@ -32,21 +32,21 @@ extension LiveCheck {
     /// Compares the bitmaps of some segments with the runs that lie there. The first step also compares the slot
     /// bitmap.
     func checkAllocation(from first: Int) throws(FileError) -> CheckStep {
-        let end = max(first, min(space.segmentCount, first + Self.segmentsPerStep))
+        let end = max(first, min(space.segments.count, first + Self.segmentsPerStep))
         var step = CheckStep()
         step.findings = try ofSnapshot { tables, snapshot throws(CatalogueError) in
-            let window = min(first, snapshot.segmentCount)..<min(end, snapshot.segmentCount)
-            let sectors = UInt64(snapshot.sectorsPerSegment)
+            let window = min(first, snapshot.segments.count)..<min(end, snapshot.segments.count)
+            let sectors = UInt64(snapshot.sectors.perSegment)
             let range = UInt64(window.lowerBound) * sectors..<UInt64(window.upperBound) * sectors
-            var expected = snapshot.expectedUse(of: window)
-            for checked in try tables.runs(reaching: range) where snapshot.isPossible(checked.run) {
+            var expected = AllocationCheck(of: snapshot).expectedUse(of: window)
+            for checked in try tables.runs(reaching: range) where snapshot.segments.isPossible(checked.run) {
                 expected.add(checked)
             }
-            var report = snapshot.compareSectors(expected)
-            if first == 0, let slots = snapshot.compareSlots() { report.add(slots) }
+            var report = AllocationCheck(of: snapshot).compareSectors(expected)
+            if first == 0, let slots = StructureCheck(of: snapshot).compareSlots() { report.add(slots) }
             return Finding.of(report) + (try CatalogueFindings.ofShared(expected.shared, tables))
         }
-        if end < space.segmentCount { step.next = .allocation(segment: end) }
+        if end < space.segments.count { step.next = .allocation(segment: end) }
         return step
     }
 

@@ -97,7 +97,7 @@ package struct LiveCheck {
     private func checkPages(from page: Int) -> CheckStep {
         let isLast = page >= Int(space.pageCount)
         let end = min(page + Self.pagesPerStep, max(Int(space.pageCount), page + 1))
-        let report = space.checkLivePages(page..<end)
+        let report = StructureCheck(of: space).runLive(page..<end)
         var step = CheckStep(
             next: isLast ? .extents(content: 0, offset: 0) : .pages(end), bytes: report.bytes)
         if page == 0 { step.findings = Finding.ofOlderState(space) }
@@ -123,7 +123,7 @@ package struct LiveCheck {
                     last = (part.content, part.run.following)
                 }
             }
-            guard space.isPossible(row.run) else {
+            guard space.segments.isPossible(row.run) else {
                 batch.append(row)
                 continue
             }
@@ -179,7 +179,7 @@ package struct LiveCheck {
     package func damage(of rows: [CheckedRun]) throws(FileError) -> [ExtentDamage] {
         var (rows, found) = (rows, [ExtentDamage]())
         for _ in 0..<Self.attemptsMax {
-            found = space.checkExtents(rows)
+            found = ExtentCheck(of: space).check(rows)
             if found.isEmpty { return [] }
             let contents = Set(found.map { Key(content: $0.content, isRecord: $0.isRecord) })
             let suspect = rows.filter { contents.contains(Key(content: $0.content, isRecord: $0.isRecord)) }

@@ -160,13 +160,13 @@ package final class Committer: @unchecked Sendable {
         // Sectors that an earlier session freed also wait for two durable commits of this one.
         guard let session else { return false }
         session.space.releaseBackupHolds()
-        if session.space.pendingBytes == 0 {
+        if session.space.sectors.pendingBytes == 0 {
             lock.unlock()
             let isFreed = session.makeRoom(bytes: bytes)
             lock.lock()
             guard isFreed else { return false }
         }
-        if !session.space.canOverwrite {
+        if !session.space.eraser.canOverwrite {
             do throws(FileError) {
                 try waitForDurable()
                 try waitForDurable()
@@ -175,7 +175,7 @@ package final class Committer: @unchecked Sendable {
             }
         }
         lock.unlock()
-        session.space.overwriteFreed(most: max(bytes, session.space.limits.overwriteStepBytes))
+        session.space.eraser.overwrite(most: max(bytes, session.space.limits.overwriteStepBytes))
         lock.lock()
         return true
     }
@@ -193,10 +193,10 @@ package final class Committer: @unchecked Sendable {
         guard let session, !isStopped else { return false }
         session.endTransaction()
         for attempt in 0...Self.releasingCommits {
-            let isEnough = session.space.makesRoom(for: purpose, pages: pages())
+            let isEnough = session.space.ledger.makesRoom(for: purpose, pages: pages())
             if isEnough, purpose == .removal || !isOutOfRoom { return true }
             guard attempt < Self.releasingCommits,
-                isEnough || session.space.commitsMakeRoom(for: purpose, pages: pages()), commitNow()
+                isEnough || session.space.ledger.commitsMakeRoom(for: purpose, pages: pages()), commitNow()
             else { return false }
         }
         return false
@@ -230,11 +230,11 @@ package final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         guard makesRoom, mayWait, let space = session?.space else { return }
-        for _ in 0..<2 where !space.canOverwrite && space.isBacklogged {
+        for _ in 0..<2 where !space.eraser.canOverwrite && space.isBacklogged {
             guard (try? waitForDurable()) != nil else { return }
         }
         lock.unlock()
-        space.overwriteFreed(most: .max / 2)
+        space.eraser.overwrite(most: .max / 2)
         lock.lock()
     }
 
@@ -312,8 +312,8 @@ package final class Committer: @unchecked Sendable {
     /// Overwrites one batch of destroyed photos. `lock` is held, and released meanwhile.
     private func overwriteSome() {
         lock.unlock()
-        if let space = session?.space { space.overwriteFreed(most: space.limits.overwriteStepBytes) }
-        let isLeft = session?.space.canOverwrite ?? false
+        if let space = session?.space { space.eraser.overwrite(most: space.limits.overwriteStepBytes) }
+        let isLeft = session?.space.eraser.canOverwrite ?? false
         lock.lock()
         schedule.endOverwriting(at: MonotonicClock.milliseconds, isLeft: isLeft)
         if !isLeft { awaitOverwriting() }
@@ -321,7 +321,7 @@ package final class Committer: @unchecked Sendable {
 
     /// Schedules a durable commit if destroyed photos wait for one. `lock` is held.
     private func awaitOverwriting() {
-        guard session?.space.hasDestroyed == true else { return }
+        guard session?.space.eraser.hasDestroyed == true else { return }
         schedule.awaitOverwriting(at: MonotonicClock.milliseconds)
     }
 
@@ -404,8 +404,8 @@ package final class Committer: @unchecked Sendable {
             // fsync(2) reports the error, other commits are retried.
             schedule.failCommit(begun, at: now)
         } else {
-            let canOverwrite = session?.space.canOverwrite == true
-            let isShort = isBehind && session?.space.isShortOfRowRoom == true
+            let canOverwrite = session?.space.eraser.canOverwrite == true
+            let isShort = isBehind && session?.space.ledger.isShortOfRowRoom == true
             schedule.endCommit(
                 at: now, durable: durable, canOverwrite: canOverwrite, isBehind: isBehind, isShort: isShort)
             if durable, !canOverwrite { awaitOverwriting() }

@@ -73,7 +73,9 @@ package final class PageRoom: @unchecked Sendable {
         if makeRoom(for: purpose, pages) { return }
         // Concurrent writes take less room than they reserved: no photo is destroyed for the difference.
         let likely = pages + unstaged + session.context.promisedPages / 4
-        if !session.committer.isOutOfRoom, session.space.hasRoom(for: purpose, pages: likely) { return }
+        if !session.committer.isOutOfRoom, session.space.ledger.hasRoom(for: purpose, pages: likely) {
+            return
+        }
         // Moving content loses nothing: versions and trash make way only where that does not help.
         while makeSlotRoom() { if makeRoom(for: purpose, pages) { return } }
         while !makeRoom(for: purpose, pages) {
@@ -86,7 +88,7 @@ package final class PageRoom: @unchecked Sendable {
         if hasRoom(for: purpose, pages), purpose == .removal || !session.committer.isOutOfRoom { return true }
         if makeRoom(for: purpose, pages) { return true }
         // Room for the commit itself is enough for a change that makes room.
-        return purpose == .removal && session.space.canCommit(pages: pages + unstaged)
+        return purpose == .removal && session.space.ledger.canCommit(pages: pages + unstaged)
     }
 
     private func makeRoom(for purpose: ChangePurpose, _ pages: Int) -> Bool {
@@ -94,7 +96,7 @@ package final class PageRoom: @unchecked Sendable {
     }
 
     private func hasRoom(for purpose: ChangePurpose, _ pages: Int) -> Bool {
-        session.space.hasRoom(for: purpose, pages: pages + unstaged + promisedPages(beside: purpose))
+        session.space.ledger.hasRoom(for: purpose, pages: pages + unstaged + promisedPages(beside: purpose))
     }
 
     /// The most catalogue pages that changed in this transaction, and are in SQLite's cache only.
@@ -117,38 +119,40 @@ package final class PageRoom: @unchecked Sendable {
     /// Gives the catalogue a pair of segments, emptied if need be, or disk. Returns false if there is none. Called with
     /// the catalogue's lock not held.
     func makeSlotRoom() -> Bool {
-        guard !session.isReadOnly, session.space.grows || session.space.mayVacate else { return false }
-        let pages = session.space.pageSegments
+        guard !session.isReadOnly, session.space.grows || session.space.segments.mayVacate else {
+            return false
+        }
+        let pages = session.space.segments.pageSegments
         vacating.lock()
         defer { vacating.unlock() }
         // Another thread has made room while this one waited.
-        if session.space.pageSegments != pages { return true }
-        guard session.space.freedSectors != vainSectors else { return false }
+        if session.space.segments.pageSegments != pages { return true }
+        guard session.space.sectors.freedSectors != vainSectors else { return false }
         // Freed sectors can be used once no root refers to them.
-        for _ in 0..<3 where session.space.pendingBytes > 0 {
+        for _ in 0..<3 where session.space.sectors.pendingBytes > 0 {
             guard commitAndOverwrite() else { return false }
         }
         let isMade = session.space.grows ? session.space.giveBackForSlots() : emptyPair()
-        if !isMade { vainSectors = session.space.freedSectors }
+        if !isMade { vainSectors = session.space.sectors.freedSectors }
         return isMade
     }
 
     /// Gives the catalogue a pair of segments, those that hold least. Returns false if no two can be emptied.
     private func emptyPair() -> Bool {
-        defer { session.space.endVacating() }
-        for _ in 0..<Self.segmentsTried where !session.space.hasVacantPair {
-            guard let sectors = session.space.beginVacating() else { break }
+        defer { session.space.segments.endVacating() }
+        for _ in 0..<Self.segmentsTried where !session.space.segments.hasVacantPair {
+            guard let sectors = session.space.segments.beginVacating() else { break }
             _ = session.saveFiles(unsavedBefore: .max)
             do throws(FileError) { try vacate(sectors) } catch {
-                if error == .damaged { session.space.noteUnvacatable(sectors) }
+                if error == .damaged { session.space.segments.noteUnvacatable(sectors) }
             }
         }
-        return session.space.growIntoVacantPair()
+        return session.space.ledger.growIntoVacantPair()
     }
 
     private func commitAndOverwrite() -> Bool {
         guard session.committer.commitNow() else { return false }
-        session.space.overwriteFreed(most: .max / 2)
+        session.space.eraser.overwrite(most: .max / 2)
         return true
     }
 
@@ -161,9 +165,9 @@ package final class PageRoom: @unchecked Sendable {
             // The next durable commits write these records elsewhere.
             change.tree.unrecorded.formUnion(try sql(change.tree.tables.identities(in: sectors)))
         }
-        var (used, idle) = (session.space.usedSectors(in: sectors), 0)
+        var (used, idle) = (session.space.segments.usedSectors(in: sectors), 0)
         while used > 0, idle < Self.idleCommits, commitAndOverwrite() {
-            let left = session.space.usedSectors(in: sectors)
+            let left = session.space.segments.usedSectors(in: sectors)
             idle = left < used ? 0 : idle + 1
             used = left
         }
@@ -194,7 +198,8 @@ package final class PageRoom: @unchecked Sendable {
                 let same = rest.prefix { $0.run.sector == first.run.sector }
                 rest = rest.dropFirst(same.count)
                 // Rows that share sectors are equal in a sound catalogue.
-                guard session.space.isPossible(first.run), same.allSatisfy({ $0.run == first.run }) else {
+                guard session.space.segments.isPossible(first.run), same.allSatisfy({ $0.run == first.run })
+                else {
                     throw .damaged
                 }
                 moves.append(try sealedElsewhere(Array(same), sectors))

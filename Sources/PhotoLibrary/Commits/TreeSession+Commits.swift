@@ -56,7 +56,7 @@ extension TreeSession {
     private func recordsThatFit(_ most: Int, besides written: Int) -> Int? {
         [space.limits.recordsPerWrite, Self.recordsWhenShort].lazy.map { min(most, $0) }.first { count in
             let pages = Self.pagesPerRecord * (written + count)
-            return space.hasRoom(for: .edit, pages: pages + room.unstaged)
+            return space.ledger.hasRoom(for: .edit, pages: pages + room.unstaged)
         }
     }
 

@@ -50,7 +50,7 @@ extension Space {
     /// Whether the catalogue's runs of a content are in order and at possible sectors. Anybody with the password can
     /// write any rows; code that works on a file's runs computes with their numbers.
     package func areValid(_ runs: [ExtentRun]) -> Bool {
-        runs.allSatisfy { isPossible($0) || $0.isLost }
+        runs.allSatisfy { segments.isPossible($0) || $0.isLost }
             && zip(runs, runs.dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
 }

@@ -53,7 +53,7 @@ package final class FileContext: @unchecked Sendable {
 
     /// Whether room is so short or so scattered that bytes are sealed before write(2) is answered: then their pieces
     /// and rows are known.
-    var isTight: Bool { space.isTight(reserved: reservedRoom) }
+    var isTight: Bool { space.sectors.isTight(reserved: reservedRoom) }
 
     /// Registers a file with unsaved changes.
     package func register(_ file: FileState) {
@@ -118,9 +118,9 @@ package final class FileContext: @unchecked Sendable {
     ///   reserved.
     package func reserve(_ bytes: UInt64, atOnce: Bool = false) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
-            let freed = space.freedSectors
-            if reserve(bytes, of: space.knownCapacity.available, atOnce) == 0 { return }
-            let missing = reserve(bytes, of: space.capacity.available, atOnce)
+            let freed = space.sectors.freedSectors
+            if reserve(bytes, of: space.sectors.knownCapacity.available, atOnce) == 0 { return }
+            let missing = reserve(bytes, of: space.sectors.capacity.available, atOnce)
             if missing == 0 { return }
             guard isWorthAnother(since: freed, missing) else { break }
         }
@@ -144,8 +144,8 @@ package final class FileContext: @unchecked Sendable {
 
     /// Whether a retry may find room, after an attempt that failed when `freed` sectors had come free.
     private func isWorthAnother(since freed: UInt64, _ bytes: UInt64) -> Bool {
-        space.freedSectors != freed || session.committer.makeRoom(bytes: bytes)
-            || space.freedSectors != freed
+        space.sectors.freedSectors != freed || session.committer.makeRoom(bytes: bytes)
+            || space.sectors.freedSectors != freed
     }
 
     /// Seals and writes; retries while the space seems full.
@@ -159,7 +159,7 @@ package final class FileContext: @unchecked Sendable {
         if purpose == .user, space.isBacklogged { session.committer.waitForReusableSectors() }
         let purposes = isAccepted && purpose == .user ? [.user, .system] : [purpose]
         for _ in 0..<Self.attemptsMax {
-            let freed = space.freedSectors
+            let freed = space.sectors.freedSectors
             for purpose in purposes {
                 do throws(StoreError) {
                     return try space.write(

@@ -16,7 +16,7 @@ extension Library {
             access, limits: options.limits, samples: Catalogue.runSamples, takingOver: takingOver)
         var catalogue = try openCatalogue(space, options)
         // The updated tables need room in the next commit: without it every commit would fail.
-        if catalogue.isUpdated, !space.makesRoom(for: .removal, pages: 0) {
+        if catalogue.isUpdated, !space.ledger.makesRoom(for: .removal, pages: 0) {
             space.giveUpClaim()
             guard options.allowsReadOnly else { throw .notWritable(.noRoomToUpdate) }
             space = try unlocked.openSpace(

@@ -26,7 +26,7 @@ extension Library {
         if kind == 0 {
             let size = file.view.withLock { file.size }
             let more = end > size ? end - max(size, offset) : 0
-            guard session.space.capacity.available >= more else { throw .noRoom }
+            guard session.space.sectors.capacity.available >= more else { throw .noRoom }
         } else {
             try file.clear(offset, end, now: now)
         }

@@ -35,7 +35,7 @@ public final class Library: @unchecked Sendable {
     public var waitingNoticesMax: Int { options.limits.waitingNotices }
 
     /// Whether this is the previous state of the space, because the newest cannot be read.
-    public var isOlderState: Bool { session.space.isOlderState }
+    public var isOlderState: Bool { session.space.opening.isOlderState }
 
     /// Opens the library in a space and its catalogue. Creates `moments` and `albums` in an empty one.
     public init(
@@ -62,7 +62,7 @@ public final class Library: @unchecked Sendable {
     private func makeTrash() {
         let owner = options.shownOwner
         let isThere = try? session.locked { tree throws(FileError) in try tree.trash.hasTrash(of: owner) }
-        guard !isReadOnly, isThere == false, session.space.hasRowRoom else { return }
+        guard !isReadOnly, isThere == false, session.space.ledger.hasRowRoom else { return }
         try? session.change { change throws(FileError) in try change.tree.trash.makeTrash(of: owner) }
     }
 
@@ -117,10 +117,10 @@ public final class Library: @unchecked Sendable {
     /// - Parameter withWrites: whether it also hides how much it writes.
     public func startCoverTraffic(withWrites: Bool = true) {
         guard !options.readOnly else { return }
-        if !withWrites { session.space.omitCoverWrites() }
+        if !withWrites { session.space.cover.omit() }
         unlocked?.cover?.start(
             isWanted: { [weak self] in self?.isReadOnly == false },
-            writeSome: { [weak self] in self?.session.space.writeCover(most: Self.coverStepBytes) })
+            writeSome: { [weak self] in self?.session.space.cover.write(most: Self.coverStepBytes) })
     }
 
     /// Cover writes of one step, of which there are at most ten a second.
@@ -131,7 +131,7 @@ public final class Library: @unchecked Sendable {
     /// Writes the rest of the session's cover writes, while the traffic that hides their times goes on.
     private func finishCover() {
         guard unlocked?.cover?.isActive == true, !isReadOnly else { return }
-        session.space.finishCover(
+        session.space.cover.finish(
             milliseconds: Self.coverEndMilliseconds, isWriting: session.hasUnwritten)
     }
 
@@ -239,7 +239,7 @@ public final class Library: @unchecked Sendable {
 
     /// Bytes of the space, as users see them. Trash and versions are purged on demand, so they count as free.
     var room: (total: UInt64, free: UInt64, available: UInt64, files: UInt64) {
-        let use = session.space.capacity
+        let use = session.space.sectors.capacity
         let trashed = trashedBytes.value { [self] in
             let found = try? session.locked { tree throws(FileError) in
                 try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
@@ -247,7 +247,7 @@ public final class Library: @unchecked Sendable {
             }
             return found ?? 0
         }
-        let room = session.space.fileRoom(
+        let room = session.space.ledger.fileRoom(
             besides: session.context.reservedRoom, purgeable: trashed)
         return (use.total, min(use.total, use.free + trashed), min(use.total, room.bytes), room.files)
     }
@@ -283,7 +283,7 @@ public final class Library: @unchecked Sendable {
 
     /// Used bytes of the space, including the trash and kept thumbnails.
     public var usedBytes: UInt64 {
-        let use = session.space.capacity
+        let use = session.space.sectors.capacity
         return use.total - min(use.free, use.total)
     }
 }

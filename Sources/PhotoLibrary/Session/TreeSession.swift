@@ -52,12 +52,7 @@ package final class TreeSession: @unchecked Sendable {
             }
             return tree
         }
-        space.isReferenced = { [weak catalogue] sectors throws(StoreError) in
-            try catalogue?.isAnyNamed(sectors) ?? false
-        }
-        space.firstRuns = { [weak catalogue] sectors, limit throws(StoreError) in
-            try catalogue?.firstRuns(in: sectors, limit: limit) ?? []
-        }
+        space.rows = catalogue
         (room, views, versions) = (PageRoom(self), ViewDirectories(self), VersionDirectories(self))
         context.session = self
         committer.session = self

@@ -55,8 +55,8 @@ package final class PhotoThumbnails: Sendable {
 
     /// Whether there is room for thumbnails: they must not take the last room from photos.
     var hasRoomToSpare: Bool {
-        let use = session.space.capacity
+        let use = session.space.sectors.capacity
         return use.available >= min(use.total / Self.spareFraction, Self.spareBytesMax)
-            && session.space.hasRowRoom
+            && session.space.ledger.hasRowRoom
     }
 }

@@ -95,7 +95,7 @@ struct ExtentRepair {
     private func recordedRuns(of content: UInt64) throws(CatalogueError) -> [ExtentRun]? {
         for (found, revision) in try tables.currentRecords(ofFilesWith: content) {
             guard let record = record(found), record.row.content == content, record.row.revision == revision,
-                let runs = record.runs, runs.allSatisfy({ space.isPossible($0) || $0.isLost })
+                let runs = record.runs, runs.allSatisfy({ space.segments.isPossible($0) || $0.isLost })
             else { continue }
             return runs
         }
@@ -103,7 +103,7 @@ struct ExtentRepair {
     }
 
     private func record(_ found: CheckedRun) -> IdentityRecord? {
-        guard space.isPossible(found.run), found.run.length <= Chunk.bytes else { return nil }
+        guard space.segments.isPossible(found.run), found.run.length <= Chunk.bytes else { return nil }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)
         defer { buffer.deallocate() }
         guard
@@ -132,16 +132,16 @@ struct ExtentRepair {
     /// place.
     private func claims(of key: ContentKey, _ content: inout Content, as role: ExtentRole) -> [Claim] {
         let open = Set(content.rows + content.runs).filter { !$0.isLost }.flatMap {
-            space.openingExtents(of: $0, role, content: key.content)
+            ExtentCheck(of: space).openingExtents(of: $0, role, content: key.content)
         }
         var claims = Set(open).map { Claim(key: key, run: $0, isOpen: true) }
         content.open = claims.map(\.run)
         let known = Set(open.map(\.sector))
-        for run in content.runs where space.isPossible(run) && run.offset < Geometry.fileBytesMax {
+        for run in content.runs where space.segments.isPossible(run) && run.offset < Geometry.fileBytesMax {
             for number in 0..<run.chunkCount where !known.contains(run.sector(ofChunk: number)) {
                 let start = run.offset + UInt64(number) * Chunk.bytes
                 let part = run.part(from: start, to: start + Chunk.bytes)
-                if space.holdsAnother(part, role, content: key.content) { continue }
+                if ExtentCheck(of: space).holdsAnother(part, role, content: key.content) { continue }
                 claims.append(Claim(key: key, run: part, isOpen: false))
             }
         }
@@ -209,7 +209,7 @@ struct ExtentRepair {
         let opened = Set(content.open.map(\.sector))
         let claimed = runs.flatMap { run -> [Range<UInt64>] in
             guard run.offset < most, run.length > 0 else { return [] }
-            guard space.isPossible(run) else { return [run.offset..<min(run.end, most)] }
+            guard space.segments.isPossible(run) else { return [run.offset..<min(run.end, most)] }
             return (0..<run.chunkCount).compactMap { number in
                 if opened.contains(run.sector(ofChunk: number)) { return nil }
                 let start = run.offset + UInt64(number) * Chunk.bytes
@@ -239,7 +239,7 @@ struct ExtentRepair {
         for run in runs.sorted(by: { $0.offset < $1.offset }) {
             if var last = joined.last, last.isContinued(by: run) {
                 last.length += run.length
-                if space.isPossible(last) || last.isLost {
+                if space.segments.isPossible(last) || last.isLost {
                     joined[joined.count - 1] = last
                     continue
                 }

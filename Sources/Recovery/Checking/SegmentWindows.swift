@@ -14,7 +14,7 @@ struct SegmentWindows {
 
         /// Contents whose runs share sectors with others or lie at impossible sectors.
         func contested(_ space: Space) -> Set<ContentKey> {
-            var keys = Set(runs.filter { !space.isPossible($0.run) }.map(\.key))
+            var keys = Set(runs.filter { !space.segments.isPossible($0.run) }.map(\.key))
             for (one, other) in expected.shared { keys.formUnion([one, other]) }
             return keys
         }
@@ -27,10 +27,10 @@ struct SegmentWindows {
 
     package init(_ space: Space, _ tables: Tables) throws(CatalogueError) {
         self.space = space
-        let counts = try tables.runCounts(sectorsPerSegment: space.sectorsPerSegment)
+        let counts = try tables.runCounts(sectorsPerSegment: space.sectors.perSegment)
         var windows: [Range<Int>] = []
         var (first, count) = (0, 0)
-        for segment in 0..<space.segmentCount {
+        for segment in 0..<space.segments.count {
             let more = counts[segment] ?? 0
             if segment > first,
                 count + more > space.limits.checkedRuns
@@ -41,18 +41,18 @@ struct SegmentWindows {
             }
             count += more
         }
-        if first < space.segmentCount { windows.append(first..<space.segmentCount) }
+        if first < space.segments.count { windows.append(first..<space.segments.count) }
         left = windows[...]
     }
 
     /// The next window; nil after the last.
     package mutating func next(_ tables: Tables) throws(CatalogueError) -> Window? {
         guard let segments = left.popFirst() else { return nil }
-        let sectors = UInt64(space.sectorsPerSegment)
+        let sectors = UInt64(space.sectors.perSegment)
         let end = UInt64(segments.upperBound) * sectors
         let runs = try tables.runs(in: UInt64(segments.lowerBound) * sectors..<end)
-        var expected = space.expectedUse(of: segments)
-        let possible = (carried + runs).filter { space.isPossible($0.run) }
+        var expected = AllocationCheck(of: space).expectedUse(of: segments)
+        let possible = (carried + runs).filter { space.segments.isPossible($0.run) }
         for checked in possible { expected.add(checked) }
         carried = possible.filter { $0.run.sector + UInt64($0.run.sectorCount) > end }
         return Window(runs: runs, expected: expected)

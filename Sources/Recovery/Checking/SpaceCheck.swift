@@ -107,24 +107,24 @@ public struct SpaceCheck {
 
     private mutating func checkStructure() {
         for finding in Finding.ofOlderState(space) { report.add(finding) }
-        let structure = space.checkStructure()
+        let structure = StructureCheck(of: space).run()
         report.damagedSectors = structure.damagedSectors
         for fault in structure.segments.sorted(by: { $0.segment < $1.segment }) { note(fault) }
-        for finding in Finding.summarized(structure.damage, mayWrite: space.missesNoRoots) {
+        for finding in Finding.summarized(structure.damage, mayWrite: space.opening.missesNoRoots) {
             report.add(finding)
         }
         report.plan.parts = structure.halved + structure.damage.filter { !$0.isLost }.map(\.part)
         let roots = report.plan.parts.filter { if case .root = $0 { true } else { false } }
         report.plan.roots = roots.count
         report.plan.parts.removeAll { roots.contains($0) }
-        report.plan.keepsOlderState = space.hasUnreadableStates
+        report.plan.keepsOlderState = space.opening.hasUnreadableStates
         let lost = structure.damage.filter(\.isLost).map(\.part)
         report.plan.lostRoots = lost.count { if case .root = $0 { true } else { false } }
         report.plan.hasLostDelta = lost.contains { if case .delta = $0 { true } else { false } }
         if lost.contains(where: { $0.mustSalvage }) { report.plan.mustSalvage = true }
         _ = advance(structure.bytes)
         // Pages below a lost node cannot be told from free slots.
-        if !report.plan.mustSalvage { add(space.compareSlots(structure)) }
+        if !report.plan.mustSalvage { add(AllocationCheck(of: space).compareSlots(structure)) }
     }
 
     private mutating func add(_ allocation: AllocationReport) {
@@ -161,7 +161,7 @@ public struct SpaceCheck {
         _ catalogue: Catalogue, readsContent: Bool
     ) throws(CatalogueError) {
         var (windows, others) = try catalogue.locked { tables throws(CatalogueError) in
-            let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
+            let end = UInt64(space.segments.count) * UInt64(space.sectors.perSegment)
             return (
                 try SegmentWindows(space, tables), try tables.runsNowhere(from: end) + tables.lostRuns()
             )
@@ -171,7 +171,7 @@ public struct SpaceCheck {
         report.plan.contested.formUnion(others.filter { !$0.run.isLost }.map(\.key))
         while let window = try catalogue.locked({ tables throws(CatalogueError) in try windows.next(tables) })
         {
-            add(space.compareSectors(window.expected))
+            add(AllocationCheck(of: space).compareSectors(window.expected))
             report.plan.contested.formUnion(window.contested(space))
             for finding in try catalogue.locked({ tables throws(CatalogueError) in
                 try CatalogueFindings.ofShared(window.expected.shared, tables)
@@ -179,7 +179,7 @@ public struct SpaceCheck {
             if readsContent {
                 if try !read(window.runs, catalogue) { break }
             } else {
-                try tell(window.runs.filter { !space.isPossible($0.run) }, catalogue)
+                try tell(window.runs.filter { !space.segments.isPossible($0.run) }, catalogue)
             }
         }
         reportAllocation()
@@ -189,7 +189,7 @@ public struct SpaceCheck {
     /// Leaves missing segments missing if files are incomplete, so that the segments can be put back.
     private mutating func awaitSegments(_ catalogue: Catalogue) throws(CatalogueError) {
         guard space.grows else { return }
-        let pages = space.pageSegments
+        let pages = space.segments.pageSegments
         let missing = report.plan.segments.filter { !pages.contains($0) }
         let areInUse = try catalogue.locked { tables throws(CatalogueError) in
             for number in missing where try hasFiles(number, tables) { return true }
@@ -200,7 +200,7 @@ public struct SpaceCheck {
     }
 
     private func hasFiles(_ segment: Int, _ tables: Tables) throws(CatalogueError) -> Bool {
-        let sectors = UInt64(space.sectorsPerSegment)
+        let sectors = UInt64(space.sectors.perSegment)
         let runs = try tables.runs(in: UInt64(segment) * sectors..<UInt64(segment + 1) * sectors)
         let contents = Set(runs.filter { !$0.isRecord }.map(\.content))
         return try tables.owners(of: contents).contains { !$0.isThumbnail }
@@ -211,12 +211,12 @@ public struct SpaceCheck {
         let before = report.bytes
         let (total, proceed) = (total, proceed)
         var isWanted = true
-        let damage = space.checkExtents(runs) { bytes in
+        let damage = ExtentCheck(of: space).check(runs) { bytes in
             isWanted = proceed(min(before + bytes, total), total)
             return isWanted
         }
         report.bytes += UInt64(
-            runs.reduce(0) { $0 + (space.isPossible($1.run) ? $1.run.sectorCount : 0) } * 512)
+            runs.reduce(0) { $0 + (space.segments.isPossible($1.run) ? $1.run.sectorCount : 0) } * 512)
         report.isInterrupted = !isWanted
         try tell(damage, catalogue)
         return isWanted
@@ -224,7 +224,7 @@ public struct SpaceCheck {
 
     /// Reports runs that cannot be read: impossible and lost ones.
     private mutating func tell(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) {
-        try tell(space.checkExtents(runs), catalogue)
+        try tell(ExtentCheck(of: space).check(runs), catalogue)
     }
 
     private mutating func tell(_ found: [ExtentDamage], _ catalogue: Catalogue) throws(CatalogueError) {

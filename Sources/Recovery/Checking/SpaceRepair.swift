@@ -51,16 +51,16 @@ public struct SpaceRepair {
     }
 
     private func mendFiles() throws(FileError) {
-        try stored(space.remakeSegments(plan.segments, fillsGaps: !plan.awaitsSegments))
+        try stored(space.segments.remake(plan.segments, fillsGaps: !plan.awaitsSegments))
     }
 
     /// Precedes other writes, so that none overwrites data in use that is marked as free.
     private func mendAllocation() throws(FileError) {
-        _ = space.compareSlots(space.checkStructure(), mending: true)
+        _ = AllocationCheck(of: space).compareSlots(StructureCheck(of: space).run(), mending: true)
         try catalogue.locked { tables throws(FileError) in
             var windows = try sql(SegmentWindows(space, tables))
             while let window = try sql(windows.next(tables)) {
-                _ = space.compareSectors(window.expected, mending: true)
+                _ = AllocationCheck(of: space).compareSectors(window.expected, mending: true)
             }
         }
     }
@@ -113,7 +113,7 @@ public struct SpaceRepair {
 
     /// Mends the extents of all contents that share sectors or lie at impossible ones.
     private func mendExtents(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) {
-        let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
+        let end = UInt64(space.segments.count) * UInt64(space.sectors.perSegment)
         var keys = Set(try tables.runsNowhere(from: end).map(\.key))
         keys.formUnion(try tables.contentsToMend().map { ContentKey(content: $0) })
         keys.formUnion(plan.contested)
@@ -153,7 +153,9 @@ public struct SpaceRepair {
         guard case .descriptor(let role) = damage.fault else { return }
         let runs = try tables.runs(of: damage.content, isRecord: damage.isRecord)
         let checked = runs.first { $0.run.offset <= damage.offset && damage.offset < $0.run.end }
-        if let checked { _ = space.mendDescriptor(of: checked, at: damage.sector, role: role) }
+        if let checked {
+            _ = ExtentCheck(of: space).mendDescriptor(of: checked, at: damage.sector, role: role)
+        }
     }
 
     private func publish() throws(FileError) {
@@ -168,7 +170,7 @@ public struct SpaceRepair {
             try mendAllocation()
             try stored(space.publishMended())
         }
-        try stored(space.removeUnusedEnd())
+        try stored(space.segments.removeUnusedEnd())
         try stored(space.close())
     }
 }

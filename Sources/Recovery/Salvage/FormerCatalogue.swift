@@ -22,7 +22,7 @@ final class FormerCatalogue {
     init?(_ space: Space?) {
         guard let space, space.pageCount > 0, let catalogue = try? Catalogue(storage: space, readOnly: true)
         else { return nil }
-        (self.catalogue, generation, isNewest) = (catalogue, space.generation, !space.isOlderState)
+        (self.catalogue, generation, isNewest) = (catalogue, space.generation, !space.opening.isOlderState)
     }
 
     /// The inode with that number; nil if there is none with a name, or if these cannot be read.

@@ -55,7 +55,8 @@ public final class Salvage {
     fileprivate static let buffers = BufferPool(bufferBytes: Space.readBufferBytes, keptMax: 2)
 
     package let unlocked: UnlockedSpace
-    package let space: Space
+    package let state: NewState
+    package var space: Space { state.space }
     package let options: LibraryOptions
     package let scan: ScanResult
     package let contents: FoundContents
@@ -79,20 +80,21 @@ public final class Salvage {
         _ unlocked: UnlockedSpace, options: LibraryOptions, readOnly: Bool = false,
         progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> Salvage {
-        let space = try unlocked.openBlankSpace(readOnly: readOnly)
-        let scan = try ScanResult.scan(space, progress: progress)
+        let state = try unlocked.openNewState(readOnly: readOnly)
+        let scan = try ScanResult.scan(state, progress: progress)
         // A rebuilding without those records would lose what only they tell.
         if let newer = scan.newer { throw .newer(newer) }
-        let salvage = Salvage(unlocked, space, options, scan)
+        let salvage = Salvage(unlocked, state, options, scan)
         salvage.plan()
         return salvage
     }
 
     private init(
-        _ unlocked: UnlockedSpace, _ space: Space, _ options: LibraryOptions, _ scan: ScanResult
+        _ unlocked: UnlockedSpace, _ state: NewState, _ options: LibraryOptions, _ scan: ScanResult
     ) {
-        (self.unlocked, self.space, self.options, self.scan) = (unlocked, space, options, scan)
-        let capacity = UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes)
+        (self.unlocked, self.state, self.options, self.scan) = (unlocked, state, options, scan)
+        let space = state.space
+        let capacity = UInt64(space.segments.count * space.sectors.perSegment * Geometry.sectorBytes)
         contents = FoundContents(
             scan.contents, damagedEnds: scan.damagedEnds,
             // Some segments may be missing.
@@ -225,22 +227,22 @@ public final class Salvage {
 
     private func noteSegments(of record: IdentityRecord) {
         guard let last = record.runs?.lazy.filter({ !$0.isLost }).map(\.sector).max() else { return }
-        noteSegment(last / UInt64(space.sectorsPerSegment))
+        noteSegment(last / UInt64(space.sectors.perSegment))
     }
 
     private func noteSegment(_ segment: UInt64) {
         // As `SegmentListing`: more are not lost at once.
-        let most = UInt64(space.segmentCount + max(4096, space.segmentCount * 16))
+        let most = UInt64(space.segments.count + max(4096, space.segments.count * 16))
         if segment < most { lastSegment = max(lastSegment, Int(segment)) }
     }
 
     /// Notes how many segments the former state has, and whether what was found is less than it has there.
     private func noteSegments(of former: Space) {
-        let used = former.usedSectors
+        let used = former.sectors.usedCounts
         if let last = used.indices.last { noteSegment(UInt64(last)) }
         var found: [UInt64: Int] = [:]
         for run in (scan.contents + scan.thumbnails).map(\.run) + scan.records.map(\.run) {
-            found[run.sector / UInt64(space.sectorsPerSegment), default: 0] += run.sectorCount
+            found[run.sector / UInt64(space.sectors.perSegment), default: 0] += run.sectorCount
         }
         lacksSectors = used.enumerated().contains { found[UInt64($0), default: 0] < $1 }
     }
@@ -368,12 +370,12 @@ public final class Salvage {
     private func build() throws(FileError) -> Catalogue {
         var claimed: [Range<UInt64>] = []
         // Lost bytes keep their places, so that they are there again if their segment is.
-        space.countSegments(through: lastSegment)
+        space.segments.countAll(through: lastSegment)
         for run in (scan.contents + scan.thumbnails).map(\.run) + scan.records.map(\.run)
-        where try stored(space.allocate(run)) {
+        where try stored(state.allocate(run)) {
             claimed.append(run.sector..<run.sector + UInt64(run.sectorCount))
         }
-        space.beginState(after: scan.newestGeneration, replacingMissing: !isIncomplete)
+        state.begin(after: scan.newestGeneration, replacingMissing: !isIncomplete)
         let catalogue = try sql(Catalogue(storage: space))
         let used = try catalogue.locked { tables throws(FileError) in
             var tree = SalvagedTree(self, try Tree(tables, options))
@@ -381,7 +383,7 @@ public final class Salvage {
             try sql(tables.countTotals())
             return used
         }
-        space.free(subtracting(used, from: claimed))
+        state.free(subtracting(used, from: claimed))
         return catalogue
     }
 }

@@ -29,7 +29,7 @@ extension SalvagedTree {
     /// The parts of a run that lie in one segment each.
     private func parts(of run: ExtentRun) -> [ExtentRun] {
         guard run.sector < Geometry.lostSector else { return [run] }
-        let perSegment = UInt64(salvage.space.sectorsPerSegment)
+        let perSegment = UInt64(salvage.space.sectors.perSegment)
         if run.sector / perSegment == (run.endSector - 1) / perSegment { return [run] }
         var parts: [ExtentRun] = []
         for chunk in 0..<run.chunkCount {
@@ -52,7 +52,7 @@ extension SalvagedTree {
         guard run.sector < Geometry.lostSector else { return false }
         let source = SnapshotID.source(content)
         if let known = lostPlaces[run.sector] { return known.source == source && known.run == run }
-        guard try stored(salvage.space.allocate(run)) else { return false }
+        guard try stored(salvage.state.allocate(run)) else { return false }
         lostPlaces[run.sector] = (source, run)
         return true
     }

@@ -79,10 +79,10 @@ package struct ScanResult: Sendable {
 
     /// Scans all segments, on all cores. Calls `progress`, on the calling thread, with the number of finished segments.
     package static func scan(
-        _ space: Space, progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
+        _ state: NewState, progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> ScanResult {
-        let segments = space.segmentsToScan
-        let scan = SegmentScan(space, segments)
+        let segments = state.segmentsToScan
+        let scan = SegmentScan(ExtentScan(of: state.space), segments)
         let threads = min(segments.count, coreCount)
         for _ in 0..<threads { startThread { scan.work() } }
         defer { scan.stop(threads) }
@@ -96,7 +96,7 @@ package struct ScanResult: Sendable {
 
 /// Scans segments on several threads.
 private final class SegmentScan: @unchecked Sendable {
-    private let space: Space
+    private let extents: ExtentScan
     private let segments: [Int]
     private let lock = Lock()
     private let change = Condition()
@@ -107,12 +107,14 @@ private final class SegmentScan: @unchecked Sendable {
     private var isStopping = false
     private var parts: [Int: ScanResult] = [:]
 
-    package init(_ space: Space, _ segments: [Int]) { (self.space, self.segments) = (space, segments) }
+    package init(_ extents: ExtentScan, _ segments: [Int]) {
+        (self.extents, self.segments) = (extents, segments)
+    }
 
     package func work() {
         while let place = lock.withLock({ take() }) {
             var scan = ScanResult()
-            space.scan(segment: segments[place]) { scan.add($0, $1) }
+            extents.scan(segment: segments[place]) { scan.add($0, $1) }
             lock.withLock {
                 parts[place] = scan
                 done += 1

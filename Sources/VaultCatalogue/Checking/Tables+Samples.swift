@@ -6,9 +6,9 @@ extension Catalogue {
     public static func runSamples(of space: Space) -> [CheckedRun] {
         guard space.pageCount > 0 else { return [] }
         let runs = try? Catalogue(storage: space, readOnly: true).locked { tables throws(CatalogueError) in
-            try tables.runSamples(sectorsPerSegment: space.sectorsPerSegment)
+            try tables.runSamples(sectorsPerSegment: space.sectors.perSegment)
         }
-        return (runs ?? []).filter { space.isPossible($0.run) }
+        return (runs ?? []).filter { space.segments.isPossible($0.run) }
     }
 }
 

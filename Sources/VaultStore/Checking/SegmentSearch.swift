@@ -9,7 +9,7 @@ import VaultFormat
 struct SegmentSearch {
     /// The vault's files under their own names.
     private let files: SegmentFiles
-    private let keys: SpaceKeys
+    private let extents: ExtentCodec
     private let codec: PageCodec
     /// Numbers in the names of files.
     private let numbers: [Int]
@@ -25,7 +25,7 @@ struct SegmentSearch {
 
     init(files: SegmentFiles, keys: SpaceKeys, numbers: [Int]) {
         self.files = files
-        self.keys = keys
+        extents = ExtentCodec(keys)
         codec = PageCodec(key: keys.page)
         self.numbers = numbers.sorted()
     }
@@ -166,7 +166,7 @@ struct SegmentSearch {
     private func begins(_ checked: CheckedRun, in file: Int) -> Bool {
         let index = Int(checked.run.sector % UInt64(files.sectorsPerSegment))
         guard let head = read(file, index, Geometry.extentHeaderBytes),
-            let descriptor = head.withUnsafeBytes({ keys.openDescriptor($0) })
+            let descriptor = head.withUnsafeBytes({ extents.openDescriptor($0) })
         else { return false }
         let run = checked.run
         return checked.roles.contains(descriptor.role) && descriptor.content == checked.content

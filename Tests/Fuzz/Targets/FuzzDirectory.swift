@@ -233,7 +233,7 @@ private func open(_ path: String, isReadOnly: Bool) {
     else { return }
     if !isReadOnly { try? unlocked.repairFiles() }
     guard let space = try? unlocked.openSpace(readOnly: isReadOnly) else { return }
-    _ = space.capacity
+    _ = space.sectors.capacity
     if isReadOnly { return }
     let bytes = [UInt8](repeating: 1, count: 300_000)
     let runs = try? bytes.withUnsafeBytes {

@@ -47,7 +47,7 @@ private final class Forgery: Sendable {
     func forge(_ bytes: UnsafeRawBufferPointer) throws {
         var input = Input(bytes)
         let space = try vault.openSpace(disk)
-        var root = space.current
+        var root = space.commits.newest
         let kind = input.number(UInt8.self)
         let object = MapObject.allCases[Int(input.number(UInt8.self)) % MapObject.allCases.count]
         let level = Int(input.number(UInt8.self) % 3)
@@ -76,7 +76,8 @@ private final class Forgery: Sendable {
         if kind % 4 == 0 { input.patch(&plain) }
         if isSoft {
             plain[RootLayout.kindOffset] = RootLayout.kindSoft
-            plain.replaceSubrange(RootLayout.bootHashOffset..<RootLayout.baseOffset, with: space.bootHash)
+            plain.replaceSubrange(
+                RootLayout.bootHashOffset..<RootLayout.baseOffset, with: space.options.bootHash)
         }
         try writeRoots(space, plain, isSoft ? RootLayout.softSlots : RootLayout.durableSlots)
         use(isReadOnly: true)
@@ -92,7 +93,7 @@ private final class Forgery: Sendable {
         if filling > 1 { page = [UInt8](repeating: filling, count: Geometry.pageBytes) }
         if filling == 1, !old.isAbsent {
             try page.withUnsafeMutableBytes {
-                try space.openPage(old, as: identity(old.slot), into: $0)
+                try space.parts.pages.openPage(old, as: identity(old.slot), into: $0)
             }
         }
         input.patch(&page)
@@ -102,9 +103,9 @@ private final class Forgery: Sendable {
     private func seal(
         _ space: Space, _ page: [UInt8], as identity: (UInt32) -> PageIdentity
     ) throws -> Reference {
-        guard let slot = space.slots.take() else { throw StoreError.noRoom }
-        var writer = PageWriter(files: space.files, codec: space.codec)
-        let place = try space.place(slot)
+        guard let slot = space.parts.slots.allocator.take() else { throw StoreError.noRoom }
+        var writer = PageWriter(files: space.parts.files, codec: space.parts.codec)
+        let place = try space.parts.pages.place(slot)
         let reference = try page.withUnsafeBytes {
             try writer.add($0, as: identity(slot), slot: slot, at: place)
         }
@@ -118,13 +119,13 @@ private final class Forgery: Sendable {
                 var sealed = [UInt8](repeating: 0, count: Geometry.pageBytes)
                 plain.withUnsafeBytes { plain in
                     sealed.withUnsafeMutableBytes {
-                        _ = space.codec.seal(
+                        _ = space.parts.codec.seal(
                             plain, as: PageIdentity(role: .root, index: UInt32(slot)), copy: UInt8(copy),
                             into: $0)
                     }
                 }
                 try sealed.withUnsafeBytes {
-                    try space.files.write(Space.rootSector(slot, copy: copy, files: space.files), $0)
+                    try space.parts.files.write(RootStore.sector(slot, copy: copy, space.parts.files), $0)
                 }
             }
         }
@@ -134,11 +135,12 @@ private final class Forgery: Sendable {
     private func use(isReadOnly: Bool) {
         guard let space = try? vault.openSpace(disk, isReadOnly: isReadOnly) else { return }
         for page in 0..<min(space.pageCount, 24) { _ = try? space.page(page) }
-        _ = (space.capacity, space.storedBytes, space.pendingBytes)
-        let report = space.checkStructure()
-        _ = space.compareSlots(report, mending: !isReadOnly)
-        let window = 0..<min(4, space.segmentCount)
-        _ = space.compareSectors(space.expectedUse(of: window), mending: !isReadOnly)
+        _ = (space.sectors.capacity, space.storedBytes, space.sectors.pendingBytes)
+        let report = StructureCheck(of: space).run()
+        _ = AllocationCheck(of: space).compareSlots(report, mending: !isReadOnly)
+        let window = 0..<min(4, space.segments.count)
+        _ = AllocationCheck(of: space).compareSectors(
+            AllocationCheck(of: space).expectedUse(of: window), mending: !isReadOnly)
         if isReadOnly { return }
         for round in UInt8(1)...3 {
             space.stage(0, round)
@@ -147,7 +149,7 @@ private final class Forgery: Sendable {
                 space.free(runs, overwriting: true)
             }
             try? space.publish(space.freeze(), durable: round > 1)
-            space.overwriteFreed(most: 1 << 20)
+            space.eraser.overwrite(most: 1 << 20)
         }
         try? space.close()
     }

@@ -212,6 +212,6 @@ final class ClaimRounds: @unchecked Sendable {
 
     /// Whether this process must show the file: it was not removed meanwhile, and no other process writes.
     private func isStillSafe(_ path: String, _ safe: UInt64, _ process: ComputerProcess) -> Bool {
-        (try? process.space.requireWritable()) != nil && ledger.safe[path] == safe
+        (try? process.space.parts.gate.requireOpen()) != nil && ledger.safe[path] == safe
     }
 }

@@ -281,15 +281,15 @@ import VaultFormat
         let new = there.start()
         try new.mount(takingOver: true)
         let events = changes
-        #expect(throws: StoreError.readOnly) { try old.space.requireWritable() }
+        #expect(throws: StoreError.readOnly) { try old.space.parts.gate.requireOpen() }
         #expect(changes == events)
         // Within them a root is still not written.
         let next = try taken(from: new, by: here)
         let other = there.start()
         next.beforeWrite.withLock { hook in hook = { _ in Issue.record("it writes a root") } }
-        #expect(throws: Never.self) { try next.space.verifyClaim() }
+        #expect(throws: Never.self) { try next.space.parts.gate.verifyClaim() }
         try stealClaim(for: other)
-        #expect(throws: StoreError.readOnly) { try next.space.verifyClaim() }
+        #expect(throws: StoreError.readOnly) { try next.space.parts.gate.verifyClaim() }
     }
 
     private func taken(from old: ComputerProcess, by computer: Computer) throws -> ComputerProcess {
@@ -344,9 +344,9 @@ import VaultFormat
         for copy in [0, 1] {
             try damage(copy: copy)
             if copy == 0 { #expect(refusal { try there.start().mount() } == .claimed) }
-            if copy == 0 { #expect(throws: Never.self) { try process.space.verifyClaim() } }
+            if copy == 0 { #expect(throws: Never.self) { try process.space.parts.gate.verifyClaim() } }
         }
-        #expect(throws: StoreError.readOnly) { try process.space.verifyClaim() }
+        #expect(throws: StoreError.readOnly) { try process.space.parts.gate.verifyClaim() }
     }
 
     // MARK: Two at once
@@ -403,7 +403,7 @@ import VaultFormat
         @Sendable func claimForOther() {
             if isDone.withLock({ $0 }) { return }
             isDone.withLock { $0 = true }
-            #expect(throws: Never.self) { try other.space.requireWritable() }
+            #expect(throws: Never.self) { try other.space.parts.gate.requireOpen() }
         }
         if isBehind {
             one.beforeWrite.withLock { $0 = { _ in claimForOther() } }

@@ -134,13 +134,13 @@ struct CrashMachine {
         do {
             space = try vault.openSpace(MemoryDisk(crash.disk))
         } catch { throw CrashFailure("the space does not open: \(error)") }
-        let generation = space.current.generation
-        guard let found = crash.allowed.first(where: { $0.has(space.current) }) else {
+        let generation = space.commits.newest.generation
+        guard let found = crash.allowed.first(where: { $0.has(space.commits.newest) }) else {
             let due = crash.allowed.map { "\($0.generation)" }.joined(separator: " or ")
-            let kind = space.current.isDurable ? "durable" : "soft"
+            let kind = space.commits.newest.isDurable ? "durable" : "soft"
             throw CrashFailure("the \(kind) root \(generation) counts instead of \(due)")
         }
-        guard !found.isUnknown(space.current) else { return (found, false) }
+        guard !found.isUnknown(space.commits.newest) else { return (found, false) }
         if let damage = found.damage(on: crash.disk.live) {
             throw CrashFailure("root \(generation) counts, and what it leads to is damaged: \(damage)")
         }

@@ -171,8 +171,8 @@ final class CrashSession: LibraryUser {
         try library.session.reapAllOrphans()
         try library.session.dropEmptyDays()
         let tree = try dump()
-        for _ in 0..<4 where !space.isClean || space.hasDestroyed {
-            space.overwriteFreed(most: .max / 2)
+        for _ in 0..<4 where !space.isClean || space.eraser.hasDestroyed {
+            space.eraser.overwrite(most: .max / 2)
             try commit(durable: true)
         }
         defer { abandon() }
@@ -194,12 +194,14 @@ final class CrashSession: LibraryUser {
             disk.setCapacity(disk.usedBytes + 1 << 20 + 512 << 10)
             return
         }
-        try space.lock.withLock {
+        try space.parts.lock.withLock {
             var pieces: [(sector: UInt64, count: Int)] = []
-            while let piece = try space.sectors.take(least: 1, most: 300, near: nil) { pieces.append(piece) }
-            var left = Int(space.systemReserveSectors) + 1200
+            while let piece = try space.sectors.allocator.take(least: 1, most: 300, near: nil) {
+                pieces.append(piece)
+            }
+            var left = Int(SectorRoom.systemReserve) + 1200
             for piece in pieces where left > 0 {
-                try space.sectors.abandon(piece.sector, piece.count)
+                try space.sectors.allocator.abandon(piece.sector, piece.count)
                 left -= piece.count
             }
         }
@@ -209,9 +211,9 @@ final class CrashSession: LibraryUser {
     /// in memory, and so few that each is soon used again.
     func scatter(_ random: inout RandomSource) {
         guard isMounted, vault.spaceCount > 1, vault.limits == .least, !isPressed else { return }
-        space.lock.withLock {
-            let segments = Array(stride(from: 3, to: space.sectors.segmentCount, by: 40))
-            space.sectors.begin(atSegment: segments.randomElement(using: &random) ?? 0)
+        space.parts.lock.withLock {
+            let segments = Array(stride(from: 3, to: space.sectors.allocator.segmentCount, by: 40))
+            space.sectors.allocator.begin(atSegment: segments.randomElement(using: &random) ?? 0)
         }
     }
 
@@ -231,7 +233,8 @@ final class CrashSession: LibraryUser {
         record {
             begun = try calls.withoutFaults {
                 BegunCommit(
-                    generation: space.lock.withLock { space.nextGeneration - 1 }, epoch: space.epoch,
+                    generation: space.parts.lock.withLock { space.parts.next.generation - 1 },
+                    epoch: space.epoch,
                     tree: try dump(asSaved: true), runs: try space.allRuns())
             }
             let others = whenBegun
@@ -296,7 +299,7 @@ final class CrashSession: LibraryUser {
     /// Commits while `body` changes the tree.
     func commit(durable: Bool, _ interval: Interval, during body: @escaping () throws -> Void) throws {
         // Not while the claim is being made: other writers wait for that.
-        try space.requireWritable()
+        try space.parts.gate.requireOpen()
         let tree = try dump()
         whenBegun = interval == .unwritten ? body : { [unowned self] in beforeSync(durable: durable, body) }
         defer {
@@ -316,8 +319,8 @@ final class CrashSession: LibraryUser {
             // With few files open, one may be synced and closed for another that is read with a lock held.
             guard library.session.catalogue.lock.tryLock() else { return }
             library.session.catalogue.lock.unlock()
-            guard library.session.space.lock.tryLock() else { return }
-            library.session.space.lock.unlock()
+            guard library.session.space.parts.lock.tryLock() else { return }
+            library.session.space.parts.lock.unlock()
             disk.interrupt(nil)
             work.body()
         }

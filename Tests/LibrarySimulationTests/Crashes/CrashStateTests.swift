@@ -67,11 +67,7 @@ import Testing
             try isFound {
                 $0.isPressed = true
                 $0.sabotage = { space in
-                    try space.lock.withLock {
-                        let released = space.released
-                        try space.release(through: .max)
-                        space.released = released
-                    }
+                    try space.parts.lock.withLock { try space.parts.freed.releaseAllTooEarly() }
                 }
             })
     }
@@ -85,7 +81,7 @@ import Testing
             try isFound {
                 $0.sabotage = { space in
                     // The newest root of each ring is forgotten, and its place taken by the next.
-                    space.lock.withLock { space.rings.durable = 0 }
+                    space.parts.lock.withLock { space.parts.roots.setRings { $0.durable = 0 } }
                 }
             })
     }

@@ -81,7 +81,7 @@ struct CrashWork {
         case 30..<32: try commitBetween()
         case 32..<35: try fsync()
         case 35: try commitWithDirty()
-        case 36: session.space.overwriteFreed(most: 1 << 20)
+        case 36: session.space.eraser.overwrite(most: 1 << 20)
         case 37: try fsyncDirectory()
         case 38:
             if isFailing { try session.failToCommit(afterSyncs: Int.random(in: 0..<4, using: &random)) }

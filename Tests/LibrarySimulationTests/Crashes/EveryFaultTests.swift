@@ -79,7 +79,7 @@ import Testing
             try $0.rm("moments/2024-06-01/n.jpg")
             for _ in 0..<3 {
                 $0.commit(durable: true)
-                $0.library.session.space.overwriteFreed(most: 1 << 20)
+                $0.library.session.space.eraser.overwrite(most: 1 << 20)
             }
         },
         Deed("an import", touches: ["/moments/2024-06-01"]) {

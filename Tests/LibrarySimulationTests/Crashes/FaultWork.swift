@@ -222,7 +222,7 @@ enum FaultWork {
             Step("overwriting") { session in
                 for _ in 0..<3 {
                     session.commit(durable: true)
-                    session.library.session.space.overwriteFreed(most: 1 << 20)
+                    session.library.session.space.eraser.overwrite(most: 1 << 20)
                 }
             },
         ])

@@ -49,17 +49,18 @@ final class PublishedCommit: @unchecked Sendable {
     ) throws {
         self.before = before
         self.tree = tree
-        (generation, epoch, isDurable) = space.lock.withLock {
-            (space.current.generation, space.current.epoch, space.current.isDurable)
+        let root = space.commits.newest
+        (generation, epoch, isDurable) = (root.generation, root.epoch, root.isDurable)
+        let places = try space.parts.lock.withLock {
+            try space.reachableSlots().map { try space.parts.pages.place($0) }
         }
-        let places = try space.lock.withLock { try space.reachableSlots().map { try space.place($0) } }
         let runs = try runs ?? space.allRuns()
-        let perSegment = UInt64(space.files.sectorsPerSegment)
+        let perSegment = UInt64(space.parts.files.sectorsPerSegment)
         let last =
             (places.flatMap { [$0.sectorA, $0.sectorB] } + runs.map { $0.sector + UInt64($0.sectorCount) - 1 })
             .max()
         segmentCount = Int((last ?? 0) / perSegment) + 1
-        layout = space.files.layout
+        layout = space.parts.files.layout
         let segments = segments(on: image)
         func page(_ sector: UInt64) -> (segment: Int, index: Int, content: DiskPage?) {
             let (segment, index) = (
@@ -152,33 +153,34 @@ extension Space {
     func reachableSlots() throws -> [UInt32] {
         var found: [UInt32] = []
         for object in MapObject.allCases {
-            let load = nodeLoader(object)
-            for page in 0..<Int(maps[object.rawValue].pageCount) {
-                let reference = try maps[object.rawValue].reference(ofPage: page, load: load)
+            let pages = parts.pages
+            for page in 0..<pages.pageCount(of: object) {
+                let reference = try pages.reference(object, page)
                 if !reference.isAbsent { found.append(reference.slot) }
             }
-            var nodes = Int(maps[object.rawValue].pageCount)
-            for level in 0..<maps[object.rawValue].levels {
+            var nodes = pages.pageCount(of: object)
+            for level in 0..<pages.root(of: object).levels {
                 nodes = (nodes + MapLayout.fanout - 1) / MapLayout.fanout
                 for index in 0..<nodes {
                     let key = NodeKey(level: level, index: index)
-                    let reference = try maps[object.rawValue].reference(ofNode: key, load: load)
+                    let reference = try pages.reference(object, node: key)
                     if !reference.isAbsent { found.append(reference.slot) }
                 }
             }
         }
-        return found + deltaPages.map { UInt32($0.entry.start) }
+        return found + parts.freed.deltaSlots
     }
 
     /// Every slot in use belongs to a root, to the pages of the newest one, or to pages given back.
     func auditSlots() throws {
-        let (known, used) = try lock.withLock { () -> (Set<Int>, Set<Int>) in
+        let (known, used) = try parts.lock.withLock { () -> (Set<Int>, Set<Int>) in
             let reachable = try reachableSlots().map { Int($0) }
             if Set(reachable).count < reachable.count { throw CrashFailure("two pages share a slot") }
-            let freed = pending.filter { $0.entry.kind == DeltaLayout.kindSlotsFreed }
-                .flatMap { Int($0.entry.start)..<Int($0.entry.start) + Int($0.entry.count) }
+            let freed = parts.freed.freedSlots.joined()
             if !Set(freed).isDisjoint(with: reachable) { throw CrashFailure("a slot in use was given back") }
-            return (Set(0..<RootLayout.rootSlots).union(reachable).union(freed), slots.usedList)
+            return (
+                Set(0..<RootLayout.rootSlots).union(reachable).union(freed), parts.slots.allocator.usedList
+            )
         }
         if used != known {
             let (lost, free) = (used.subtracting(known).sorted(), known.subtracting(used).sorted())

@@ -97,21 +97,23 @@ import Testing
         for number in 0..<150 { try session.rm("albums/\(2 * number)") }
         try session.rm("albums/last")
         let space = session.library.session.space
-        while space.pendingBytes > 0 {
+        while space.sectors.pendingBytes > 0 {
             #expect(session.library.session.committer.commitNow())
-            space.overwriteFreed(most: .max / 2)
+            space.eraser.overwrite(most: .max / 2)
         }
-        let segments = space.lock.withLock {
-            Set(0..<space.sectors.segmentCount).subtracting(space.sectors.excluded)
+        let segments = space.parts.lock.withLock {
+            Set(0..<space.sectors.allocator.segmentCount).subtracting(space.sectors.allocator.excluded)
         }
         for number in segments {
-            for run in space.lock.withLock({ space.sectors.reserveFreeRuns(of: number, least: 100) }) {
-                space.files.punch(number, sectors: run)
-                let first = UInt64(number * space.files.sectorsPerSegment + run.lowerBound)
-                try space.lock.withLock { try space.sectors.abandon(first, run.count) }
+            for run in space.parts.lock.withLock({
+                space.sectors.allocator.reserveFreeRuns(of: number, least: 100)
+            }) {
+                space.parts.files.punch(number, sectors: run)
+                let first = UInt64(number * space.parts.files.sectorsPerSegment + run.lowerBound)
+                try space.parts.lock.withLock { try space.sectors.allocator.abandon(first, run.count) }
             }
         }
-        #expect(space.makesRoom(for: .addition, pages: 500))
+        #expect(space.ledger.makesRoom(for: .addition, pages: 500))
         session.disk.setCapacity(session.disk.usedBytes)
         let handle = try session.open("albums/long")
         try session.truncate(handle, 50_000)

@@ -20,11 +20,13 @@ import VaultFormat
 
     /// Clears the bits of everything in the space, as a mistake of the allocator would.
     private func forgetUse(_ space: Space) {
-        space.lock.withLock {
-            for segment in 0..<space.sectors.segmentCount where !space.sectors.excluded.contains(segment) {
-                space.sectors.replace(segment, with: BitRow(count: space.sectors.sectorsPerSegment))
+        space.parts.lock.withLock {
+            for segment in 0..<space.sectors.allocator.segmentCount
+            where !space.sectors.allocator.excluded.contains(segment) {
+                space.sectors.allocator.replace(
+                    segment, with: BitRow(count: space.sectors.allocator.sectorsPerSegment))
             }
-            space.sectors.rewind()
+            space.sectors.allocator.rewind()
         }
     }
 
@@ -60,7 +62,7 @@ import VaultFormat
     func `a space that has room waits until it is usable`(size: MemoryVault.SizeClass) throws {
         let session = try FaultSession(try MemoryVault(spaces: 2, size))
         defer { session.kill() }
-        let space = session.library.session.space.capacity.available
+        let space = session.library.session.space.sectors.capacity.available
         let bytes = Int(space) / 12
         for number in 0..<36 {
             try session.put("albums/p\(number % 6).jpg", photo(number, bytes))

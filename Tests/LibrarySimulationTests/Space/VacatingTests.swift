@@ -45,7 +45,9 @@ import VaultFormat
     }
 
     private func pairs(_ session: FaultSession) -> Int {
-        session.library.session.space.lock.withLock { session.library.session.space.pairs.count }
+        session.library.session.space.parts.lock.withLock {
+            session.library.session.space.segments.pairs.count
+        }
     }
 
     /// Of so small segments that a few thousand names take more than one pair.

@@ -60,11 +60,11 @@ import VaultFormat
 
     private func changeRoot(_ place: Place, _ change: (inout SpaceFormat) -> Void) throws {
         try self.change(place) { space in
-            var root = space.current
+            var root = space.commits.newest
             root.generation += 1
             root.format.release = Self.release
             change(&root.format)
-            try space.writeRoot(root)
+            try space.parts.roots.write(root)
             space.stopWriting(.givenUp)
         }
     }

@@ -111,18 +111,18 @@ struct GoldenArchive {
     /// The bytes of the roots and of the newest state.
     private func regions() throws -> [SealedRegion] {
         let space = try unlocked.openSpace(readOnly: true)
-        var walk = PageWalk(space, space.current)
+        var walk = PageWalk(space, space.commits.newest)
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
         walk.collectDeltas()
         var regions: [SealedRegion] = []
         for page in walk.found {
-            let place = try space.place(page.reference.slot)
+            let place = try space.parts.pages.place(page.reference.slot)
             regions += pages(page.identity, place, space)
         }
-        for root in Space.findRoots(files: space.files, codec: space.codec) {
+        for root in RootStore.read(space.parts.files, space.parts.codec).found {
             let place = SlotPlace(
-                sectorA: Space.rootSector(root.slot, copy: 0, files: space.files),
-                sectorB: Space.rootSector(root.slot, copy: 1, files: space.files))
+                sectorA: RootStore.sector(root.slot, copy: 0, space.parts.files),
+                sectorB: RootStore.sector(root.slot, copy: 1, space.parts.files))
             regions += pages(PageIdentity(role: .root, index: UInt32(root.slot)), place, space)
         }
         let catalogue = try Catalogue(storage: space, readOnly: true)
@@ -139,9 +139,9 @@ struct GoldenArchive {
         [place.sectorA, place.sectorB].enumerated().map { copy, sector in
             var associated = [UInt8](repeating: 0, count: PageIdentity.associatedBytes)
             associated.withUnsafeMutableBytes { identity.encode(copy: UInt8(copy), into: $0) }
-            let offset = Int(sector) % space.sectorsPerSegment * Geometry.sectorBytes
+            let offset = Int(sector) % space.sectors.perSegment * Geometry.sectorBytes
             return SealedRegion(
-                segment: Int(sector) / space.sectorsPerSegment, nonce: offset,
+                segment: Int(sector) / space.sectors.perSegment, nonce: offset,
                 start: offset + Geometry.nonceBytes,
                 count: Geometry.pagePlainBytes, key: "page", associated: associated)
         }
@@ -149,10 +149,12 @@ struct GoldenArchive {
 
     private func extent(_ checked: CheckedRun, _ chunk: Int, _ space: Space) throws -> [SealedRegion] {
         let sector = Int(checked.run.sector(ofChunk: chunk))
-        let segment = sector / space.sectorsPerSegment
-        let offset = sector % space.sectorsPerSegment * Geometry.sectorBytes
+        let segment = sector / space.sectors.perSegment
+        let offset = sector % space.sectors.perSegment * Geometry.sectorBytes
         let bytes = try [UInt8](file(segment).read())
-        let found = bytes[offset..<offset + Geometry.sectorBytes].withUnsafeBytes { space.openDescriptor($0) }
+        let found = bytes[offset..<offset + Geometry.sectorBytes].withUnsafeBytes {
+            space.parts.extentCodec.openDescriptor($0)
+        }
         let descriptor = try #require(found)
         var associated = [UInt8](repeating: 0, count: Descriptor.associatedBytes)
         associated.withUnsafeMutableBytes { descriptor.encodeAssociatedData(into: $0) }

@@ -266,7 +266,7 @@ import Testing
         let fixture = try Fixture()
         let handle = try fixture.createOpen("albums/f")
         try fixture.write(handle, [1])
-        func durable() -> UInt64 { fixture.space.lock.withLock { fixture.space.durableGeneration } }
+        func durable() -> UInt64 { fixture.space.newestDurable }
         let before = durable()
         try fixture.library.fsync(handle, dataOnly: false)
         let after = durable()
@@ -319,7 +319,7 @@ import Testing
         let handle = try fixture.open("albums/f")
         try fixture.write(handle, [7])
         #expect(eventually { !handle.hasUnsavedBytes })
-        #expect(fixture.space.lock.withLock { fixture.space.sectors.reservedSectors } == 0)
+        #expect(fixture.space.parts.lock.withLock { fixture.space.sectors.allocator.reservedSectors } == 0)
         try fixture.close(handle)
     }
 }

@@ -276,7 +276,7 @@ import VaultStore
     @Test func `statfs tells the space's capacity and use`() throws {
         let fixture = try Fixture()
         let before = fixture.library.statistics()
-        #expect(before.blocks * before.blockBytes == fixture.space.capacity.total)
+        #expect(before.blocks * before.blockBytes == fixture.space.sectors.capacity.total)
         try fixture.put("albums/f", noise(1 << 20))
         #expect(fixture.library.statistics().free <= before.free - 256)
     }

@@ -205,12 +205,12 @@ import VaultFormat
 
     /// Destroys all records of an inode that lie anywhere, and the catalogue.
     private func scramble(recordOf ino: UInt64, _ fixture: Fixture) throws {
-        let perSegment = UInt64(fixture.space.sectorsPerSegment)
+        let perSegment = UInt64(fixture.space.sectors.perSegment)
         let index = try #require(fixture.library.unlocked).index
         var sectors: [UInt64] = []
         let space = fixture.space
-        for segment in space.segmentsToScan {
-            space.scan(segment: segment) { found, _ in
+        for segment in 0..<space.segments.count where !space.segments.pageSegments.contains(segment) {
+            ExtentScan(of: space).scan(segment: segment) { found, _ in
                 if found.descriptor.role == .identity, found.descriptor.content == ino {
                     sectors.append(found.sector)
                 }

@@ -75,11 +75,11 @@ import VaultFormat
             try space.close()
         }
         let space = try specimen.unlocked.openSpace(readOnly: true)
-        let found = Space.findRoots(files: space.files, codec: space.codec)
+        let found = RootStore.read(space.parts.files, space.parts.codec).found
         #expect(found.count == 4)
         for root in found {
             for copy in 0..<2 {
-                let sector = Space.rootSector(root.slot, copy: copy, files: space.files)
+                let sector = RootStore.sector(root.slot, copy: copy, space.parts.files)
                 try specimen.flip(sector, 50)
                 #expect(
                     try specimen.check().findings.map(\.text)
@@ -93,7 +93,7 @@ import VaultFormat
         // Without its newest root the space is shown as the one before left it.
         let newest = try #require(found.max { $0.root.generation < $1.root.generation })
         for copy in 0..<2 {
-            try specimen.flip(Space.rootSector(newest.slot, copy: copy, files: space.files), 50)
+            try specimen.flip(RootStore.sector(newest.slot, copy: copy, space.parts.files), 50)
         }
         #expect(try !specimen.check().findings.isEmpty)
     }
@@ -105,7 +105,7 @@ import VaultFormat
         let specimen = try Specimen()
         for _ in 0..<5 {
             let space = try specimen.unlocked.openSpace(readOnly: true)
-            let found = Space.findRoots(files: space.files, codec: space.codec)
+            let found = RootStore.read(space.parts.files, space.parts.codec).found
             #expect(found.count == 4)
             let newest = try #require(found.max { $0.root.generation < $1.root.generation })
             for root in found {
@@ -129,22 +129,22 @@ import VaultFormat
     @Test func `a newest root of which one copy is written is no damage`() throws {
         let specimen = try Specimen()
         let space = try specimen.unlocked.openSpace(readOnly: false)
-        let slot = space.rings.nextDurable
+        let slot = space.parts.roots.rings.nextDurable
         let page = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 4096)
         defer { page.deallocate() }
-        let sector = Space.rootSector(slot, copy: 1, files: space.files)
-        try space.files.read(sector, into: page)
+        let sector = RootStore.sector(slot, copy: 1, space.parts.files)
+        try space.parts.files.read(sector, into: page)
         try space.publish(space.freeze(), durable: true)
         try space.close()
         // Not as a mount that writes on.
-        space.files.claim = nil
-        try space.files.write(sector, UnsafeRawBufferPointer(page))
+        space.parts.files.claim = nil
+        try space.parts.files.write(sector, UnsafeRawBufferPointer(page))
         #expect(try specimen.check().findings == [])
         let another = try specimen.unlocked.openSpace(readOnly: false)
         try another.publish(another.freeze(), durable: true)
         try another.publish(another.freeze(), durable: true)
         try another.close()
-        try another.files.write(sector, UnsafeRawBufferPointer(page))
+        try another.parts.files.write(sector, UnsafeRawBufferPointer(page))
         #expect(
             try specimen.check().findings.map(\.text)
                 == ["root \(slot): one copy of two is damaged (B)"])
@@ -160,10 +160,10 @@ import VaultFormat
         let unlocked = try fixture.vault.unlock(readOnly: true)
         #expect(try SpaceCheck.run(unlocked).findings == [])
         let space = try unlocked.openSpace(readOnly: true)
-        #expect(!space.current.isDurable)
+        #expect(!space.commits.newest.isDurable)
         let base = try #require(
-            Space.findRoots(files: space.files, codec: space.codec).first {
-                $0.root.generation == space.current.base
+            RootStore.read(space.parts.files, space.parts.codec).found.first {
+                $0.root.generation == space.commits.newest.base
             })
         for copy in 0..<2 {
             try fixture.vault.damage(
@@ -302,9 +302,9 @@ import VaultFormat
                 used.append(Int(sector) * 512..<Int(sector) * 512 + 4096)
             }
         }
-        for root in Space.findRoots(files: space.files, codec: space.codec) {
+        for root in RootStore.read(space.parts.files, space.parts.codec).found {
             for copy in 0..<2 {
-                let sector = Int(Space.rootSector(root.slot, copy: copy, files: space.files))
+                let sector = Int(RootStore.sector(root.slot, copy: copy, space.parts.files))
                 used.append(sector * 512..<sector * 512 + 4096)
             }
         }

@@ -83,13 +83,13 @@ import VaultFormat
         try fixture.put("albums/a.jpg", jpeg())
         try fixture.library.makeDurable()
         let space = fixture.space
-        let root = space.lock.withLock { space.current }
+        let root = space.commits.newest
         var walk = PageWalk(space, root)
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
         for page in walk.found {
-            let place = try space.place(page.reference.slot, pairs: root.pairs)
-            let segment = Int(place.sectorB) / space.sectorsPerSegment
-            let offset = place.sectorB % UInt64(space.sectorsPerSegment) * 512 + 9
+            let place = try space.parts.reader.place(page.reference.slot, pairs: root.pairs)
+            let segment = Int(place.sectorB) / space.sectors.perSegment
+            let offset = place.sectorB % UInt64(space.sectors.perSegment) * 512 + 9
             let index = try #require(fixture.library.unlocked).index
             try fixture.vault.damage(spaceIndex: index, segment: segment, offset: offset)
             #expect(try check(fixture).lines == ["\(page.part.text): one copy of two is damaged (B)"])
@@ -112,13 +112,13 @@ import VaultFormat
         let first = try #require(
             try fixture.library.session.catalogue.locked { try $0.runs(in: 0..<1 << 40) }.first)
         let (segment, bit) = (Int(first.run.sector) / 8192, Int(first.run.sector) % 8192)
-        fixture.space.lock.withLock {
-            guard var row = try? fixture.space.sectors.usedRow(of: segment) else { return }
+        fixture.space.parts.lock.withLock {
+            guard var row = try? fixture.space.sectors.allocator.usedRow(of: segment) else { return }
             row.clear(bit..<bit + 1)
             row.set(7000..<7010)
-            fixture.space.sectors.replace(segment, with: row)
-            fixture.space.slots.take(found: 600)
-            fixture.space.isChanged = true
+            fixture.space.sectors.allocator.replace(segment, with: row)
+            fixture.space.parts.slots.allocator.take(found: 600)
+            fixture.space.parts.next.noteChange()
         }
         // Nothing of it is published yet.
         #expect(try check(fixture).lines == [])
@@ -148,7 +148,9 @@ import VaultFormat
                 try fixture.put("albums/a.bin", noise(100_000, seed: number))
                 for _ in 0..<2 { try fixture.library.makeDurable() }
             }
-            #expect(fixture.space.lock.withLock { fixture.space.released } == snapshot.generation)
+            #expect(
+                fixture.space.parts.lock.withLock { fixture.space.parts.freed.released }
+                    == snapshot.generation)
             let catalogue = try Catalogue(storage: snapshot, readOnly: true)
             #expect(try catalogue.locked { try $0.integrityErrors() }.isEmpty)
             #expect(fixture.space.letGo(snapshot))
@@ -159,7 +161,7 @@ import VaultFormat
             try fixture.put("albums/a.bin", noise(100_000, seed: number))
             try fixture.library.makeDurable()
         }
-        #expect(fixture.space.lock.withLock { fixture.space.released + 5 > fixture.space.durableGeneration })
+        #expect(fixture.space.parts.freed.released + 5 > fixture.space.newestDurable)
         try fixture.remount()
         #expect(try check(fixture).lines == [])
     }
@@ -185,7 +187,7 @@ import VaultFormat
             try fixture.put("albums/a.bin", noise(3_000_000, seed: number))
             for _ in 0..<2 { try fixture.library.makeDurable() }
         }
-        #expect(!fixture.space.checkExtents(rows).isEmpty)
+        #expect(!ExtentCheck(of: fixture.space).check(rows).isEmpty)
         #expect(try LiveCheck(fixture.library.session).damage(of: rows) == [])
         try fixture.damage("albums/b.bin", at: 0)
         #expect(try LiveCheck(fixture.library.session).damage(of: rows).map(\.length) == [131_072])

@@ -74,9 +74,9 @@ import VaultFormat
     /// Where the pages lie.
     private func pages(of fixture: Fixture) throws -> [(part: StructurePart, place: SlotPlace)] {
         let space = try fixture.vault.unlock().openSpace(readOnly: true)
-        var walk = PageWalk(space, space.current)
+        var walk = PageWalk(space, space.commits.newest)
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
-        return try walk.found.map { ($0.part, try space.place($0.reference.slot)) }
+        return try walk.found.map { ($0.part, try space.parts.pages.place($0.reference.slot)) }
     }
 
     // MARK: Damage
@@ -198,11 +198,11 @@ import VaultFormat
     /// Both copies of all its pages, of the newest state, which only a soft root leads to.
     private func loseSlotBitmap(_ fixture: Fixture, _ index: Int) throws {
         let space = try fixture.vault.unlock(readOnly: true).openSpace(readOnly: true)
-        #expect(!space.current.isDurable)
-        var walk = PageWalk(space, space.current)
+        #expect(!space.commits.newest.isDurable)
+        var walk = PageWalk(space, space.commits.newest)
         walk.collect(.slotBitmap, 0..<Int.max)
         for page in walk.found {
-            let place = try space.place(page.reference.slot)
+            let place = try space.parts.pages.place(page.reference.slot)
             for sector in [place.sectorA, place.sectorB] {
                 try fixture.vault.damage(
                     spaceIndex: index, segment: Int(sector) / 8192, offset: sector % 8192 * 512 + 99)

@@ -31,7 +31,7 @@ import VaultFormat
         /// As with an allocator that does not check whether sectors are in use.
         func useUnguarded(_ body: (MemoryUser) throws -> Void) throws {
             try mount { user in
-                user.library.session.space.isReferenced = nil
+                user.library.session.space.rows = nil
                 try body(user)
             }
         }
@@ -69,15 +69,15 @@ import VaultFormat
         /// Marks sectors as free though they are in use.
         func forget(_ sectors: Range<UInt64>) throws {
             try withSpace(readOnly: false) { space in
-                try space.lock.withLock {
+                try space.parts.lock.withLock {
                     let (segment, first) = (
-                        Int(sectors.lowerBound) / space.sectorsPerSegment,
-                        Int(sectors.lowerBound) % space.sectorsPerSegment
+                        Int(sectors.lowerBound) / space.sectors.perSegment,
+                        Int(sectors.lowerBound) % space.sectors.perSegment
                     )
-                    var row = try space.sectors.usedRow(of: segment)
+                    var row = try space.sectors.allocator.usedRow(of: segment)
                     row.clear(first..<first + sectors.count)
-                    space.sectors.replace(segment, with: row)
-                    space.isChanged = true
+                    space.sectors.allocator.replace(segment, with: row)
+                    space.parts.next.noteChange()
                 }
                 try space.publish(space.freeze(), durable: true)
                 try space.close()
@@ -318,7 +318,7 @@ import VaultFormat
         let run = try #require(try vault.runs("albums/new").first)
         try vault.withSpace(readOnly: false) { space in
             let bytes = noise(512, seed: 77)
-            try bytes.withUnsafeBytes { try space.files.write(run.sector + 3, $0) }
+            try bytes.withUnsafeBytes { try space.parts.files.write(run.sector + 3, $0) }
         }
         try vault.repair()
         #expect(

@@ -57,7 +57,7 @@ import VaultFormat
         let specimen = try Specimen()
         let space = try specimen.unlocked.openSpace(readOnly: true)
         for slot in 0..<3 {
-            try specimen.flip(Space.rootSector(slot, copy: slot % 2, files: space.files), 1)
+            try specimen.flip(RootStore.sector(slot, copy: slot % 2, space.parts.files), 1)
         }
         try repair(specimen, ["rewrite the second copies of 3 roots"])
     }
@@ -66,7 +66,8 @@ import VaultFormat
         let specimen = try Specimen()
         let space = try specimen.unlocked.openSpace(readOnly: true)
         for copy in 0..<2 {
-            try specimen.flip(Space.rootSector(space.rings.nextDurable, copy: copy, files: space.files), 1)
+            try specimen.flip(
+                RootStore.sector(space.parts.roots.rings.nextDurable, copy: copy, space.parts.files), 1)
         }
         try repair(
             specimen, ["replace a lost root with the newest state that can be read"])
@@ -75,7 +76,7 @@ import VaultFormat
     @Test func `a root's copy comes back with the next durable commit`() throws {
         let specimen = try Specimen()
         let space = try specimen.unlocked.openSpace(readOnly: true)
-        try specimen.flip(Space.rootSector(space.rings.durable, copy: 1, files: space.files), 1)
+        try specimen.flip(RootStore.sector(space.parts.roots.rings.durable, copy: 1, space.parts.files), 1)
         #expect(try specimen.check().findings.count == 1)
         try specimen.change([])
         #expect(try specimen.check().findings == [])
@@ -133,13 +134,13 @@ import VaultFormat
         let slot = 600
         do {
             let space = try specimen.unlocked.openSpace(readOnly: false)
-            space.lock.withLock {
-                guard var row = try? space.sectors.usedRow(of: segment) else { return }
+            space.parts.lock.withLock {
+                guard var row = try? space.sectors.allocator.usedRow(of: segment) else { return }
                 row.clear(first..<first + 1)
                 row.set(7000..<7010)
-                space.sectors.replace(segment, with: row)
-                space.slots.take(found: slot)
-                space.isChanged = true
+                space.sectors.allocator.replace(segment, with: row)
+                space.parts.slots.allocator.take(found: slot)
+                space.parts.next.noteChange()
             }
             try space.close()
         }
@@ -153,7 +154,7 @@ import VaultFormat
         try repair(
             specimen, ["mark a sector in use as allocated", "free 26 sectors that are not in use"])
         let space = try specimen.unlocked.openSpace(readOnly: true)
-        #expect(space.pendingBytes == 0)
+        #expect(space.sectors.pendingBytes == 0)
     }
 
     @Test func `a bitmap of which nothing is left`() throws {

@@ -144,10 +144,10 @@ final class Specimen {
     /// All pages that the newest root leads to, in both of their places.
     func pages() throws -> [(part: StructurePart, place: SlotPlace)] {
         let space = try unlocked.openSpace(readOnly: true)
-        var walk = PageWalk(space, space.current)
+        var walk = PageWalk(space, space.commits.newest)
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
         walk.collectDeltas()
-        return try walk.found.map { ($0.part, try space.place($0.reference.slot)) }
+        return try walk.found.map { ($0.part, try space.parts.pages.place($0.reference.slot)) }
     }
 
     func runs() throws -> [CheckedRun] {
@@ -194,7 +194,7 @@ final class Specimen {
                 } catch {
                     // In an older state, which is shown where the newest cannot be read, it may not be there yet.
                     let isOlder =
-                        !library.session.space.unreadableStates.isEmpty && error as? FileError == .noEntry
+                        !library.session.space.opening.unreadable.isEmpty && error as? FileError == .noEntry
                     #expect(
                         isOlder || error as? FileError == .damaged, "\(path): \(error)",
                         sourceLocation: location)

@@ -163,10 +163,10 @@ import VaultFormat
         try fixture.close()
         do {
             let space = try fixture.vault.unlock().openSpace(readOnly: false)
-            var root = space.current
+            var root = space.commits.newest
             (root.format.writing, root.format.release) = (1, Self.release)
             root.generation += 1
-            try space.writeRoot(root)
+            try space.parts.roots.write(root)
         }
         let before = try contents(fixture.vault.path)
         let stop = WriteStop.newer(NewerVersion(.writingFeatures, version: 1, release: Self.release))
@@ -207,7 +207,7 @@ import VaultFormat
             let space = try fixture.vault.unlock().openSpace(readOnly: false)
             var page = space.pageCount
             let bytes = noise(Geometry.pageBytes, seed: 1)
-            while space.makesRoom(for: .removal, pages: 1) {
+            while space.ledger.makesRoom(for: .removal, pages: 1) {
                 bytes.withUnsafeBytes { space.stagePage(page, $0) }
                 page += 1
             }

@@ -193,7 +193,7 @@ import Testing
             let albums = try library.lookup(1, "albums", caller).attributes.ino
             library.release(try library.create(albums, "new", mode: 0o644, flags: O_RDWR, caller).1)
         }
-        #expect(space?.coverWrites.left == (writes ? 0 : nil))
+        #expect(space?.cover.bytesLeft == (writes ? 0 : nil))
         #expect(writes || before.bytes == 0 && after.bytes == 0)
     }
 

@@ -214,7 +214,7 @@ import VaultCatalogue
         let (fixture, _) = try Fixture.withStandIn()
         try fixture.put("albums/a.jpg", jpeg())
         var number = 0
-        while fixture.space.capacity.available >= fixture.space.capacity.total / 32 {
+        while fixture.space.sectors.capacity.available >= fixture.space.sectors.capacity.total / 32 {
             try fixture.put("albums/\(number).bin", noise(1 << 20, seed: number + 1))
             number += 1
         }

@@ -183,7 +183,7 @@ private final class TestClock: @unchecked Sendable {
         try fixture.put("albums/plain", noise(1_000_000))
         try fixture.rm("albums/plain")
         // Freed room is taken first.
-        let free = Int(fixture.space.capacity.available)
+        let free = Int(fixture.space.sectors.capacity.available)
         // Trash that can be purged counts as free, once the photos are in a commit.
         var shown = fixture.library.statistics()
         #expect(

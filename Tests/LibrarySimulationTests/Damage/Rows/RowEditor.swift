@@ -218,30 +218,26 @@ struct RowEditor {
 
     /// Changes bits and counts of a segment that something lies in, or lets a delta give back sectors in use.
     private mutating func editBits() {
-        let segment = Int.random(in: 2..<max(3, space.segmentCount), using: &random)
-        let first = Int.random(in: 0..<space.sectorsPerSegment - 600, using: &random)
+        let segment = Int.random(in: 2..<max(3, space.segments.count), using: &random)
+        let first = Int.random(in: 0..<space.sectors.perSegment - 600, using: &random)
         let count = Int.random(in: 1..<600, using: &random)
         let kind = Int.random(in: 0..<3, using: &random)
         edits.append("bits \(kind): segment \(segment), sectors \(first)+\(count)")
-        space.lock.withLock {
-            guard segment < space.sectors.segmentCount, var row = try? space.sectors.usedRow(of: segment)
-            else {
-                return
-            }
+        space.parts.lock.withLock {
+            let allocator = space.sectors.allocator
+            guard segment < allocator.segmentCount, var row = try? allocator.usedRow(of: segment)
+            else { return }
             // Where something is, more often than not.
             let start = random.next() % 2 == 0 ? 0 : first
             switch kind {
             case 0: for index in start..<start + count where row[index] { row.clear(index..<index + 1) }
             case 1: for index in start..<start + count where !row[index] { row.set(index..<index + 1) }
             default:
-                let entry = DeltaEntry(
-                    kind: DeltaLayout.kindSectorsFreed, count: UInt32(count),
-                    start: UInt64(segment * space.sectorsPerSegment + start))
-                space.entries.append(entry)
-                space.pendingSectors += UInt64(count)
+                let sector = UInt64(segment * space.sectors.perSegment + start)
+                space.parts.freed.noteFreed(sector, count)
             }
-            space.sectors.replace(segment, with: row)
-            space.isChanged = true
+            allocator.replace(segment, with: row)
+            space.parts.next.noteChange()
         }
     }
 

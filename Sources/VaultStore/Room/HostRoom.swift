@@ -1,0 +1,58 @@
+import LinuxIO
+import Synchronization
+import VaultFormat
+
+/// The disk of the host, which a vault that grows takes its room from.
+final class HostRoom: Sendable {
+    private let files: SegmentFiles
+    /// The last reported available bytes, and the monotonic time in milliseconds until which they are used.
+    private let known = Mutex<(bytes: UInt64, until: Int64)?>(nil)
+    private let last = Atomic<UInt64>(.max)
+    /// Users' bytes in flight to places that may have no disk blocks yet.
+    private let fresh = Mutex<UInt64>(0)
+
+    /// Disk that content does not use, so that the catalogue can still be written.
+    static let reserveBytes: UInt64 = 1 << 20
+    /// Bytes of sectors that can be used again on a full host, and are kept from users' bytes, so that files can be
+    /// cut: the host's own reserve may be the catalogue's by then.
+    static let usedReserveBytes: UInt64 = 192 << 10
+    /// With more free disk than this, slots are backed before they are needed.
+    static let plentyBytes: UInt64 = 1 << 30
+    private static let ampleBytes: UInt64 = 8 << 30
+    private static let knownMilliseconds: Int64 = 50
+
+    init(_ files: SegmentFiles) { self.files = files }
+
+    /// Bytes available on the disk. If they are far more than can be written meanwhile, the result is cached briefly,
+    /// because it is queried several times a file.
+    func available() throws(StoreError) -> UInt64 {
+        let now = MonotonicClock.milliseconds
+        if let known = known.withLock({ $0 }), now < known.until { return known.bytes }
+        let bytes = try files.hostStatus().availableBytes
+        last.store(bytes, ordering: .relaxed)
+        known.withLock { $0 = bytes > Self.ampleBytes ? (bytes, now + Self.knownMilliseconds) : nil }
+        return bytes
+    }
+
+    /// As `available`; 0 if the host does not tell.
+    var availableOrNone: UInt64 { (try? available()) ?? 0 }
+
+    /// The bytes that were available last, however long ago; `UInt64.max` before the first time.
+    var lastAvailable: UInt64 { last.load(ordering: .relaxed) }
+
+    /// Asks the host anew next time.
+    func forget() { known.withLock { $0 = nil } }
+
+    /// Whether the host has room for `count` bytes of a user and the catalogue's reserve. If so, they count as in
+    /// flight until `release`.
+    func reserve(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
+        try fresh.withLock { (fresh) throws(StoreError) in
+            let wanted = fresh + UInt64(count) + UInt64(count) / 64 + 64 << 10
+            if purpose == .user, try available() < Self.reserveBytes + wanted { return false }
+            fresh += UInt64(count)
+            return true
+        }
+    }
+
+    func release(_ count: Int) { fresh.withLock { $0 -= UInt64(count) } }
+}

@@ -1,0 +1,256 @@
+import LinuxIO
+import VaultFormat
+
+/// The purpose of a change of the catalogue: how much of the room for pages it must leave.
+public enum ChangePurpose: Sendable {
+    /// New names, links and attributes.
+    case addition
+    /// New bytes of files: a file that could be made can be written, and an existing one be edited.
+    case edit
+    /// Any other change.
+    case change
+    /// Removing, and saving accepted bytes: may use the whole reserve.
+    case removal
+
+    /// The part of the reserve that stays free, in quarters.
+    fileprivate var reservedQuarters: Int {
+        switch self {
+        case .addition: 4
+        case .edit: 2
+        case .change: 1
+        case .removal: 0
+        }
+    }
+}
+
+/// How many files of a size have room in a space.
+public struct FileRoom: Sendable, Equatable {
+    /// Bytes that can surely be written, in files of any size from 4 KiB on.
+    public var bytes: UInt64
+    /// Empty files that can surely be made.
+    public var files: UInt64
+}
+
+/// The ledger of page slots: what was accepted can be committed.
+///
+/// Changed pages get new slots, and those of the old ones are reused only after two durable commits. So before each
+/// change there must be slots for the commit that it becomes part of, and for two more commits, which release what
+/// that one replaced. Then every commit succeeds, and after two of them all slots are free but those of the newest
+/// state. Additions leave a reserve, in which removing goes on in batches.
+///
+/// Has no state of its own. Public functions take the space's lock, the others are called with it held.
+public final class RoomLedger: @unchecked Sendable {
+    private let lock: Lock
+    private let segments: SegmentRoles
+    private let sectors: SectorRoom
+    private let slots: SlotRoom
+    private let pages: PageStore
+    private let freed: FreedRoom
+    private let host: HostRoom
+    private let gate: WriteGate
+    private let limits: Limits
+    private let grows: Bool
+    private let pairBytes: UInt64
+
+    init(
+        _ segments: SegmentRoles, _ sectors: SectorRoom, _ slots: SlotRoom, _ pages: PageStore,
+        _ freed: FreedRoom, _ host: HostRoom, _ gate: WriteGate, grows: Bool, limits: Limits, lock: Lock
+    ) {
+        (self.segments, self.sectors, self.slots, self.pages) = (segments, sectors, slots, pages)
+        (self.freed, self.host, self.gate) = (freed, host, gate)
+        (self.grows, self.limits, self.lock) = (grows, limits, lock)
+        pairBytes = UInt64(2 * slots.slotsPerPair * Geometry.pageBytes)
+    }
+
+    // MARK: Slots
+
+    /// Whether the next commit has slots for so many more changed pages, beside the reserve that the purpose leaves.
+    public func hasRoom(for purpose: ChangePurpose, pages: Int) -> Bool {
+        lock.withLock { slots.free >= slotsNeeded(pages, purpose) }
+    }
+
+    /// Whether the next commit has slots for so many more changed pages, and the one after it as well.
+    public func canCommit(pages: Int) -> Bool {
+        lock.withLock { slots.free >= commitSlots(pages: pages) + drainSlots }
+    }
+
+    /// As `hasRoom`, but first adds slots if there is room for more.
+    public func makesRoom(for purpose: ChangePurpose, pages: Int) -> Bool {
+        guard (try? gate.requireOpen()) != nil else { return false }
+        return lock.withLock {
+            while slots.free < slotsNeeded(pages, purpose) {
+                guard slots.mayAdd(for: purpose), (try? slots.add()) != nil else { return false }
+            }
+            return true
+        }
+    }
+
+    /// Whether durable commits may release so many slots that there is room then.
+    public func commitsMakeRoom(for purpose: ChangePurpose, pages: Int) -> Bool {
+        lock.withLock { slotsAfterCommits >= leastSlots(pages: pages, purpose) }
+    }
+
+    /// Whether rows may be added for users.
+    public var hasRowRoom: Bool { hasRoom(for: .addition, pages: limits.reservedSlots / 4) }
+
+    /// Whether so few slots are free that commits must not become large.
+    public var isShortOfRowRoom: Bool {
+        lock.withLock { slots.free < 2 * (reserveSlots + pages.changedPages + drainSlots) }
+    }
+
+    /// Gives the catalogue two segments that are free; false if there are none.
+    public func growIntoVacantPair() -> Bool {
+        lock.withLock { segments.mayGrowIntoPair && (try? slots.add()) != nil }
+    }
+
+    /// Slots that are free after two durable commits that change nothing, except those of pages that are added.
+    private var slotsAfterCommits: Int {
+        slots.free + slots.withheld + freed.pendingSlots + pages.changedZeros
+    }
+
+    /// The least that a change of so many pages takes, once there is nothing else to commit.
+    ///
+    /// - Parameter bitmaps: pages of the sector bitmap that each commit changes.
+    private func leastSlots(pages: Int, _ purpose: ChangePurpose, bitmaps: Int = 1) -> Int {
+        func commit(_ stored: Int) -> Int {
+            commitSlots(stored: stored, zeros: 0, bitmaps: bitmaps, counts: 1, entries: 0)
+        }
+        return commit(pages) + 2 * commit(0) + reservedSlots(purpose)
+    }
+
+    /// Slots that additions do not take: an eighth, within bounds.
+    private var reserveSlots: Int {
+        min(max(limits.reservedSlots, slots.backed / 8), slots.backed / 2, 8192)
+    }
+
+    private func reservedSlots(_ purpose: ChangePurpose) -> Int {
+        reserveSlots * purpose.reservedQuarters / 4
+    }
+
+    private func slotsNeeded(_ pages: Int, _ purpose: ChangePurpose) -> Int {
+        commitSlots(pages: pages) + 2 * drainSlots + reservedSlots(purpose)
+    }
+
+    /// Upper bound of the slots that a commit of all changes takes, with `pages` more.
+    private func commitSlots(pages count: Int) -> Int {
+        commitSlots(
+            stored: pages.changedPages + count, zeros: pages.changedZeros,
+            bitmaps: sectors.unpublishedBitmaps, counts: sectors.unpublishedCounts, entries: freed.entryCount)
+    }
+
+    /// Slots of a commit that only releases what earlier ones freed.
+    private var drainSlots: Int {
+        let released = freed.entriesToRelease + sectors.unpublishedBitmaps
+        return commitSlots(
+            stored: 0, zeros: 0, bitmaps: min(sectors.bitmapPages, released), counts: 1,
+            entries: freed.entriesToErase)
+    }
+
+    /// Upper bound of the slots that a commit takes.
+    ///
+    /// - Parameters:
+    ///   - stored: pages of the catalogue that are stored.
+    ///   - zeros: those that are not stored any more.
+    ///   - bitmaps: pages of the sector bitmap.
+    ///   - counts: pages of the usage counts.
+    ///   - entries: entries of the delta, without those of slots that the commit replaces.
+    func commitSlots(stored: Int, zeros: Int, bitmaps: Int, counts: Int, entries: Int) -> Int {
+        func nodes(_ changed: Int, of pages: Int) -> Int {
+            var (width, count, levels) = (pages, 0, 0)
+            while width > 1 || levels == 0 {
+                width = (width + MapLayout.fanout - 1) / MapLayout.fanout
+                count += min(changed, width)
+                levels += 1
+            }
+            // A page at a new end adds a level.
+            return changed == 0 ? 0 : count + 2
+        }
+        let slotPages = (slots.count + 2 * slots.slotsPerPair) / MapLayout.bitsPerPage + 1
+        let catalogue = pages.pageCount(of: .catalogue) + stored
+        let counted =
+            stored + nodes(stored + zeros, of: catalogue)
+            + bitmaps + nodes(bitmaps, of: sectors.bitmapPages)
+            + counts + nodes(counts, of: sectors.countPages)
+        // The slot bitmap records the slots that it takes itself.
+        let bits = slotPages + nodes(slotPages, of: slotPages)
+        let listed = entries + freed.deltaPageCount + zeros + counted + bits
+        return counted + bits + listed / DeltaLayout.entriesPerPage + 2
+    }
+
+    // MARK: Files
+
+    /// An identity record takes a sector, or two where the names are long.
+    private static let sectorsPerRecord = 1
+    /// The shown room may exceed what files of 4 KiB fill by this factor. Large files get a little less.
+    private static let tolerance = 1.04
+    private static let largeShare = 0.99
+    /// Pages of a change, for which additions stop.
+    private static let pagesPerChange = 32
+    /// Pages of the sector bitmap that the commits before a refusal change: then nothing may be shown any more.
+    private static let bitmapsPerCommit = 32
+    /// Page slots that the rows of a file take.
+    private static let slotsPerFile = 0.085
+    /// Bytes of a photo that makes way.
+    private static let purgedBytesUsual: UInt64 = 4 << 20
+
+    /// The room for new files. A file takes sectors for its bytes and its identity record, and page slots for its rows:
+    /// both must be there, and more slots take segments that content would have.
+    ///
+    /// - Parameters:
+    ///   - reserved: bytes reserved for accepted writes.
+    ///   - purgeable: bytes of photos that make way for new files.
+    public func fileRoom(besides reserved: UInt64, purgeable: UInt64) -> FileRoom {
+        let use = sectors.capacity
+        let available = use.available - min(use.available, reserved) + purgeable
+        return lock.withLock {
+            let slotsPerFile = Self.slotsPerFile
+            let bitmaps = min(Self.bitmapsPerCommit, sectors.bitmapPages)
+            let least = leastSlots(
+                pages: limits.reservedSlots / 2 + Self.pagesPerChange, .addition, bitmaps: bitmaps)
+            let made = Double(purgeable / Self.purgedBytesUsual) * slotsPerFile
+            let slots = max(0, Double(slotsAfterCommits - least)) + made
+            let returnable = sectors.returnableBytes
+            func files(_ bytes: Int) -> Double {
+                let sectors = (bytes == 0 ? 0 : Geometry.sectors(forPlaintext: bytes)) + Self.sectorsPerRecord
+                return filesThatFit(
+                    bytesPerFile: Double(sectors * Geometry.sectorBytes), slotsPerFile,
+                    content: Double(available), slots: slots, returnable: returnable)
+            }
+            let small = files(Geometry.pageBytes) * Double(Geometry.pageBytes)
+            // Larger files are split where the room is scattered, and never take more than the smallest.
+            let bytes = min(small * Self.tolerance, Double(available) * Self.largeShare)
+            return FileRoom(bytes: UInt64(bytes), files: UInt64(files(0)))
+        }
+    }
+
+    /// How many files fit, if the catalogue takes more segments or more of the host's disk as it grows.
+    ///
+    /// - Parameter returnable: `SectorRoom.returnableBytes`, which take some time to count.
+    private func filesThatFit(
+        bytesPerFile: Double, _ slotsPerFile: Double, content: Double, slots: Double, returnable: UInt64
+    ) -> Double {
+        var best = min(content / bytesPerFile, slots / slotsPerFile)
+        guard !grows else {
+            let left = content - best * bytesPerFile
+            let host = self.host.lastAvailable
+            let disk = Double(host + returnable) - Double(self.slots.stepBytes)
+            // Where little of it is whole pages, files are in pieces, and take more rows.
+            let unused = Double(host + sectors.reusableBytes + 1)
+            let scattered = host < HostRoom.plentyBytes ? 1 - Double(host + returnable) / unused : 0
+            let diskPerFile = slotsPerFile * (1 + scattered) * Double(2 * Geometry.pageBytes)
+            return best + min(max(0, left) / (bytesPerFile + diskPerFile), max(0, disk) / diskPerFile)
+        }
+        var (content, slots) = (content, slots)
+        var added = 0
+        let setAside = segments.setAsideForPages
+        while added < segments.pairsToAdd {
+            added += 1
+            slots += Double(self.slots.slotsPerPair)
+            // Segments that are set aside for pages are not counted as content's.
+            if 2 * added > setAside { content -= Double(pairBytes) }
+            guard content > 0 else { break }
+            best = max(best, min(content / bytesPerFile, slots / slotsPerFile))
+        }
+        return best
+    }
+}
