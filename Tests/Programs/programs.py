@@ -11,7 +11,7 @@ The contract is stated here once more, in words of its own, and shares no code w
 
 Run by scripts/model --programs and by a test. Exit 1 at the first difference; its seed and steps are printed.
 """
-import argparse, base64, json, os, random, shutil, signal, struct, subprocess, sys, tarfile, tempfile, time, zipfile
+import argparse, base64, json, os, random, shlex, shutil, signal, struct, subprocess, sys, tarfile, tempfile, time, zipfile
 
 # A picture of 32 × 24 pixels.
 PIXELS = base64.b64decode(
@@ -311,7 +311,7 @@ class Life:
         isMoment = not names or self.random.random() < 0.4
         place = self.moment(photo) if isMoment else "albums/" + self.random.choice(names)
         directory, _, name = place.rpartition("/")
-        line = self.random.choice(self.edits)[1]
+        program, line = self.random.choice(self.edits)
         if isMoment:
             # A day has no directories: rsync would discard the file, and say nothing.
             line = line.replace(" --delay-updates", "")
@@ -337,8 +337,10 @@ class Life:
             before = os.stat(f"{twin}/link").st_ino
             self.count += 1
             taken = self.random.choice(DAYS)
+            # Python's words are in quotes already.
+            quoted = (lambda text: text) if program == "python3" else shlex.quote
             line = line.format(
-                n=name, s=source, z=twin + "/z.zip", t=twin + "/t.tar", u=f"u{self.count}", q=self.random.randrange(30, 90),
+                n=quoted(name), s=quoted(source), z=twin + "/z.zip", t=twin + "/t.tar", u=f"u{self.count}", q=self.random.randrange(30, 90),
                 r="%08x" % self.random.getrandbits(32), v=VIM, x=taken.replace("-", ":"))
             self.step(f"in {directory}:", line)
             if killed:
