@@ -208,7 +208,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         let run = try #require(
             state.map.pieces.map(\.run).first { $0.offset <= offset && offset < $0.offset + $0.length })
         let sector = Int(run.sector(ofChunk: Int((offset - run.offset) / Chunk.bytes)))
-        let perSegment = space.parts.files.sectorsPerSegment
+        let perSegment = space.parts.disk.sectorsPerSegment
         try vault.damage(
             spaceIndex: try #require(library.unlocked).index, segment: sector / perSegment,
             offset: UInt64(sector % perSegment * 512 + 200))

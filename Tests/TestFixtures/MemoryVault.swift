@@ -53,7 +53,7 @@ final class MemoryVault: Sendable {
         keys = SpaceKeys(key)
         let disk = MemoryDisk(DiskState(DiskImage()))
         try disk.plant(Self.bootPath, Array("the first boot".utf8))
-        try disk.plant("\(Self.path)/\(VaultDirectory.headerName)", [UInt8](repeating: 0, count: 131_072))
+        try disk.plant("\(Self.path)/\(VaultFiles.headerName)", [UInt8](repeating: 0, count: 131_072))
         let layout = SegmentLayout(spaceCount: spaces, segmentBytes: segmentBytes)
         if layout.isShared {
             let path = "\(Self.path)/\(SegmentLayout.sharedName)"
@@ -64,14 +64,13 @@ final class MemoryVault: Sendable {
         } else {
             try disk.plant("\(Self.path)/\(SegmentLayout.directoryName)/nothing", [])
         }
-        let directory = try VaultDirectory.open(Self.path, calls: disk)
+        let directory = try VaultFiles.open(Self.path, calls: disk)
         var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: Self.kdf)
-        let files = SegmentFiles(
-            directory: try directory.openSegments(layout), layout: layout, space: 0, calls: disk)
-        try RootStore.format(files, PageCodec(key: keys.page), grows: spaces == 1)
+        let segments = SpaceDisk(try directory.segments(of: 0, layout), layout)
+        try RootStore.format(segments, PageCodec(key: keys.page), grows: spaces == 1)
         header.setKeySlot(
             0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
-        try header.write(directory.header, calls: disk)
+        try header.write(to: directory)
         var state = disk.state
         state.settleAll()
         empty = state
@@ -85,9 +84,9 @@ final class MemoryVault: Sendable {
     func unlock(
         _ calls: any FileSystemCalls, host: ClaimHost = MemoryVault.host()
     ) throws -> UnlockedSpace {
-        let vault = try VaultDirectory.open(Self.path, calls: calls)
-        try vault.lockHeader()
-        let header = try Header.read(vault.header, calls: calls, mayRepair: true)
+        let vault = try VaultFiles.open(Self.path, calls: calls)
+        try vault.lock()
+        let header = try Header.read(from: vault, mayRepair: true)
         try Vault.completeSegments(vault, header.layout)
         return UnlockedSpace(
             path: Self.path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
@@ -104,15 +103,14 @@ final class MemoryVault: Sendable {
 
     /// As `unlock(calls).openSpace`, with keys that were derived before.
     func openSpace(_ disk: MemoryDisk, isReadOnly: Bool = false) throws -> Space {
-        let vault = try VaultDirectory.open(Self.path, calls: disk)
-        let files = SegmentFiles(
-            directory: try vault.openSegments(layout), layout: layout, space: 0, calls: disk,
-            openMax: limits.openSegments)
+        let vault = try VaultFiles.open(Self.path, calls: disk)
+        let segments = SpaceDisk(
+            try vault.segments(of: 0, layout, cover: nil, openMax: limits.openSegments), layout)
         let options = SpaceOptions(
             isReadOnly: isReadOnly, grows: !layout.isShared,
-            bootHash: UnlockedSpace.bootHash(keys.boot, disk),
+            bootHash: UnlockedSpace.bootHash(keys.boot, vault.memoryMark()),
             segmentCountNow: { [layout] in vault.segmentCount(layout) }, limits: limits)
-        return try Space.open(files: files, keys: keys, options: options)
+        return try Space.open(disk: segments, keys: keys, options: options)
     }
 
     /// The disk in another boot than any before.

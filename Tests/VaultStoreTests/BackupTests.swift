@@ -294,7 +294,7 @@ final class DyingCalls: ForwardingCalls {
             try FileManager.default.copyItem(atPath: kept, toPath: copy)
             kills += 1
             _ = try? backUp(path, calls: DyingCalls(after: kills))
-            let vault = try VaultDirectory.open(copy, calls: LinuxCalls.shared)
+            let vault = try VaultFiles.open(copy, calls: LinuxCalls.shared)
             let isWhole = try CopyLog.find(in: vault)?.isWhole() ?? false
             if isWhole { log = try Data(contentsOf: URL(fileURLWithPath: copy + "/" + CopyLog.name)) }
         }

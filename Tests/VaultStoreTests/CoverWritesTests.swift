@@ -102,12 +102,12 @@ import VaultFormat
 
     /// The sectors of the space that ranges of the file are in.
     private func sectors(_ space: Space, _ ranges: [Range<UInt64>]) -> [Range<UInt64>] {
-        let layout = space.parts.files.layout
+        let layout = space.parts.disk.layout
         return ranges.map { range in
             let (place, offset) = range.lowerBound.quotientAndRemainder(dividingBy: layout.segmentBytes)
-            #expect(Int(place) % layout.spaceCount == space.parts.files.space)
+            #expect(Int(place) % layout.spaceCount == (space.parts.disk.host as? SegmentFiles)?.space)
             let first =
-                place / UInt64(layout.spaceCount) * UInt64(space.parts.files.sectorsPerSegment)
+                place / UInt64(layout.spaceCount) * UInt64(space.parts.disk.sectorsPerSegment)
                 + offset / UInt64(Geometry.sectorBytes)
             return first..<first + UInt64(range.count / Geometry.sectorBytes)
         }
@@ -115,7 +115,7 @@ import VaultFormat
 
     private func isFree(_ space: Space, _ range: Range<UInt64>) throws -> Bool {
         try space.parts.lock.withLock {
-            let perSegment = UInt64(space.parts.files.sectorsPerSegment)
+            let perSegment = UInt64(space.parts.disk.sectorsPerSegment)
             let segment = Int(range.lowerBound / perSegment)
             let first = Int(range.lowerBound % perSegment)
             let row = try space.sectors.allocator.usedRow(of: segment)

@@ -163,8 +163,8 @@ final class RefusingCalls: ForwardingCalls {
     private func places(of slot: UInt32, in space: Space, _ path: String) throws -> [BadPlace] {
         let place = try space.parts.lock.withLock { try space.parts.pages.place(slot) }
         return try [place.sectorA, place.sectorB].map { sector in
-            let segment = Int(sector) / space.parts.files.sectorsPerSegment
-            let start = UInt64(Int(sector) % space.parts.files.sectorsPerSegment * Geometry.sectorBytes)
+            let segment = Int(sector) / space.parts.disk.sectorsPerSegment
+            let start = UInt64(Int(sector) % space.parts.disk.sectorsPerSegment * Geometry.sectorBytes)
             return BadPlace(
                 inode: try inode("\(path)/segments/\(SegmentLayout.name(segment))"),
                 bytes: start..<start + UInt64(Geometry.pageBytes), isDirty: true)

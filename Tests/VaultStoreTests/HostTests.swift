@@ -180,7 +180,7 @@ final class ReadOnlyHost: ForwardingCalls {
         try open(vault.path, .writing) { space in
             let end = UInt64(space.segments.count) * UInt64(space.sectors.perSegment)
             let missing = StoreError.segmentMissing(space.segments.count)
-            for sector in [end, end + 7] { #expect(throws: missing) { try write(space.parts.files, sector) } }
+            for sector in [end, end + 7] { #expect(throws: missing) { try write(space.parts.disk, sector) } }
         }
         #expect(try SegmentFile(vault.path, space: 0, 0).path.hasSuffix("/spaces"))
         let attributes = try FileManager.default.attributesOfItem(atPath: vault.path + "/spaces")
@@ -188,8 +188,8 @@ final class ReadOnlyHost: ForwardingCalls {
             attributes[.size] as? UInt64 == (try Vault.info(vault.path).bytesOnDisk) - HeaderLayout.fileBytes)
     }
 
-    private func write(_ files: SegmentFiles, _ sector: UInt64) throws {
-        try bytes(512, seed: 1).withUnsafeBytes { try files.write(sector, $0) }
+    private func write(_ disk: SpaceDisk, _ sector: UInt64) throws {
+        try bytes(512, seed: 1).withUnsafeBytes { try disk.write(sector, $0) }
     }
 
     // MARK: While it is open

@@ -53,7 +53,7 @@ import VaultFormat
             for slot in RootLayout.softSlots {
                 for copy in 0..<2 {
                     try Self.noise.prefix(Geometry.pageBytes).withUnsafeBytes {
-                        try space.parts.files.write(RootStore.sector(slot, copy: copy, space.parts.files), $0)
+                        try space.parts.disk.write(RootStore.sector(slot, copy: copy, space.parts.disk), $0)
                     }
                 }
             }
@@ -64,7 +64,7 @@ import VaultFormat
             -> Reference
         {
             guard let slot = space.parts.slots.allocator.take() else { throw StoreError.noRoom }
-            var writer = PageWriter(files: space.parts.files, codec: space.parts.codec)
+            var writer = PageWriter(disk: space.parts.disk, codec: space.parts.codec)
             let page = plain + [UInt8](repeating: 0, count: Geometry.pageBytes - plain.count)
             let reference = try page.withUnsafeBytes {
                 try writer.add($0, as: identity(slot), slot: slot, at: try space.parts.pages.place(slot))

@@ -132,7 +132,7 @@ import VaultFormat
     @Test func `a copy that nobody keeps room for is never made of two states`() throws {
         let full = try Full(directory)
         // Another copy under way: this one has no promise.
-        let other = try VaultDirectory.open(full.path, calls: LinuxCalls.shared)
+        let other = try VaultFiles.open(full.path, calls: LinuxCalls.shared)
         try ByteLock.hold(other.header, CopyLocks.copies.lowerBound + 5)
         var round: UInt8 = 10
         #expect(throws: BackupError.changing) {

@@ -218,7 +218,7 @@ import VaultFormat
                 }
             }
             try page.withUnsafeBytes {
-                try space.parts.files.write(RootStore.sector(2, copy: copy, space.parts.files), $0)
+                try space.parts.disk.write(RootStore.sector(2, copy: copy, space.parts.disk), $0)
             }
         }
     }
@@ -268,7 +268,7 @@ import VaultFormat
         do {
             let space = try openSpace(path)
             expectKept(space.commits.newest)
-            for found in RootStore.read(space.parts.files, space.parts.codec).found { expectKept(found.root) }
+            for found in RootStore.read(space.parts.disk, space.parts.codec).found { expectKept(found.root) }
             try space.close()
         }
         // A space that is built anew keeps them as well.

@@ -27,7 +27,7 @@ import VaultFormat
                 var sector = [UInt8](repeating: 0, count: Geometry.sectorBytes)
                 do {
                     try sector.withUnsafeMutableBytes {
-                        try space.parts.files.read(run.sector + index, into: $0)
+                        try space.parts.disk.read(run.sector + index, into: $0)
                     }
                 } catch StoreError.damaged {
                     // Its segment was given back to the host.

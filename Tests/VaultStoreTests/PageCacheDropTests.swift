@@ -40,7 +40,7 @@ private final class HeldPages: ForwardingCalls {
     }
 
     @Test func `pages that something else holds for a while are dropped`() throws {
-        let calls = HeldPages(attemptsPerPage: Vault.forgetsMax)
+        let calls = HeldPages(attemptsPerPage: VaultFiles.forgetsMax)
         try unlock(calls)
         #expect(calls.pages == 0)
     }
@@ -50,6 +50,6 @@ private final class HeldPages: ForwardingCalls {
         try unlock(calls)
         // Each time that the file is dropped: the first attempt, and as many as drop no page.
         #expect(calls.pages == 3 && calls.attempts > 0, "\(calls.attempts)")
-        #expect(calls.attempts % (1 + Vault.forgetsMax) == 0, "\(calls.attempts)")
+        #expect(calls.attempts % (1 + VaultFiles.forgetsMax) == 0, "\(calls.attempts)")
     }
 }

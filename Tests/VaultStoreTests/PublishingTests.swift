@@ -230,7 +230,7 @@ import VaultFormat
         let files = try segments(calls, openMax: 8)
         // The sync comes between the mark and the bytes.
         calls.beforeWrite = { try? files.sync() }
-        try [1, 2, 3].withUnsafeBytes { try files.write(0, $0) }
+        try [1, 2, 3].withUnsafeBytes { try files.write(0, at: 0, $0, .other) }
         calls.synced = []
         try files.sync()
         #expect(calls.synced.count == 1)
@@ -239,10 +239,10 @@ import VaultFormat
     @Test func `a file that is closed before its sync is synced, and a failure of that is told`() throws {
         let calls = InterruptedCalls()
         let files = try segments(calls, openMax: 1)
-        try [1, 2, 3].withUnsafeBytes { try files.write(0, $0) }
+        try [1, 2, 3].withUnsafeBytes { try files.write(0, at: 0, $0, .other) }
         calls.failingSyncs = 1
         var sector = [UInt8](repeating: 0, count: 512)
-        try sector.withUnsafeMutableBytes { try files.read(UInt64(files.sectorsPerSegment), into: $0) }
+        try sector.withUnsafeMutableBytes { try files.read(1, at: 0, into: $0) }
         #expect(calls.synced.count == 1)
         #expect(throws: StoreError.io(.inputOutput)) { try files.sync() }
         try files.sync()
@@ -251,11 +251,11 @@ import VaultFormat
     @Test func `a file that others make longer while it is synced is not too short`() throws {
         let calls = InterruptedCalls()
         let files = try segments(calls, openMax: 8)
-        try [1, 2, 3].withUnsafeBytes { try files.write(0, $0) }
+        try [1, 2, 3].withUnsafeBytes { try files.write(0, at: 0, $0, .other) }
         var sector: UInt64 = 0
         calls.afterStatus = {
             sector += 1
-            _ = try? [1, 2, 3].withUnsafeBytes { try files.write(sector, $0) }
+            _ = try? [1, 2, 3].withUnsafeBytes { try files.write(0, at: sector * 512, $0, .other) }
         }
         try files.sync()
         #expect(sector > 1)
@@ -265,7 +265,7 @@ import VaultFormat
         let calls = InterruptedCalls()
         let files = try segments(calls, openMax: 1)
         for number in 0..<2 {
-            try [1, 2, 3].withUnsafeBytes { try files.write(UInt64(number * files.sectorsPerSegment), $0) }
+            try [1, 2, 3].withUnsafeBytes { try files.write(number, at: 0, $0, .other) }
         }
         // Segment 1 is closed where 0 is opened to be synced; its own sync comes later, and finds nothing wrong.
         calls.synced = []

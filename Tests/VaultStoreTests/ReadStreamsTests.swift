@@ -98,7 +98,7 @@ private let mebibyte: UInt64 = 1 << 20
         let space = try openSpace(path, readOnly: true, calls: calls)
         calls.forgetAll()
         #expect(try space.readAll(1, content) == bytes(60 << 20, seed: 1))
-        let first = calls.firstReads(perBytes: space.parts.files.layout.segmentBytes)
+        let first = calls.firstReads(perBytes: space.parts.disk.layout.segmentBytes)
         #expect(first.count >= 4, "\(first)")
         #expect(first.dropFirst().allSatisfy { $0 == .ahead }, "\(first)")
     }

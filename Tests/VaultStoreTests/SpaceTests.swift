@@ -58,12 +58,10 @@ import VaultFormat
             try space.commit(durable: false)
         }
         let unlocked = try Vault.unlock(path, password: secret("one"))
-        let files = SegmentFiles(
-            directory: try unlocked.vault.openSegments(unlocked.layout), layout: unlocked.layout, space: 0,
-            calls: LinuxCalls.shared)
+        let disk = SpaceDisk(try unlocked.vault.segments(of: 0, unlocked.layout), unlocked.layout)
         let options = SpaceOptions(
             isReadOnly: true, grows: true, bootHash: [UInt8](repeating: 9, count: 32), segmentCountNow: { 2 })
-        let space = try Space.open(files: files, keys: SpaceKeys(unlocked.key), options: options)
+        let space = try Space.open(disk: disk, keys: SpaceKeys(unlocked.key), options: options)
         #expect(try space.page(0) == 1)
     }
 

@@ -158,7 +158,7 @@ import VaultFormat
             _ = try Vault.info(vault)
             if unlink(log) != 0 { rmdir(log) }
             let other = directory.path + "/other"
-            #expect(mkdir(other, 0o700) == 0 && make(other + "/" + VaultDirectory.headerName) == 0)
+            #expect(mkdir(other, 0o700) == 0 && make(other + "/" + VaultFiles.headerName) == 0)
             #expect(!Vault.isVault(other))
             #expect(throws: VaultError.notAVault(other)) { _ = try Vault.info(other) }
             #expect(throws: BackupError.self) { _ = try Vault.backup(vault, to: other) { _, _ in } }

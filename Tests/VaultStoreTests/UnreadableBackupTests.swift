@@ -135,16 +135,16 @@ private final class BadSectorCalls: ForwardingCalls {
             try calls.lose(slot * page..<slot * page + 512, of: "\(vault.path)/\(segment)")
         }
         let header = HeaderLayout.copyOffsets[number]
-        try calls.lose(header..<header + 1, of: "\(vault.path)/\(VaultDirectory.headerName)")
+        try calls.lose(header..<header + 1, of: "\(vault.path)/\(VaultFiles.headerName)")
         let report = try backUp(vault.path)
         #expect(
             report.unreadable == [
-                UnreadablePlace(path: VaultDirectory.headerName, offset: header, bytes: page),
+                UnreadablePlace(path: VaultFiles.headerName, offset: header, bytes: page),
                 UnreadablePlace(path: segment, offset: 0, bytes: 3 * page),
             ])
         #expect(try openSpace(copy, readOnly: true).page(0) == 2)
         #expect(try read(2, vault.after) == after)
-        let copied = try Data(contentsOf: URL(fileURLWithPath: "\(copy)/\(VaultDirectory.headerName)"))
+        let copied = try Data(contentsOf: URL(fileURLWithPath: "\(copy)/\(VaultFiles.headerName)"))
         #expect(try Header.read(image: Array(copied)).clearFields.count == HeaderLayout.clearBytes)
         let places = HeaderLayout.copyOffsets.map { Int($0) }
         #expect(copied[places[0]..<places[0] + 4096] == Data(copied[places[1]..<places[1] + 4096]))
@@ -153,7 +153,7 @@ private final class BadSectorCalls: ForwardingCalls {
     /// A header of which nothing can be read is no vault; the copy stays what it was.
     @Test func `without a header the copy stays what it was`() throws {
         let vault = try makeVault()
-        try calls.lose(0..<131_072, of: "\(vault.path)/\(VaultDirectory.headerName)")
+        try calls.lose(0..<131_072, of: "\(vault.path)/\(VaultFiles.headerName)")
         #expect(throws: BackupError.self) { try backUp(vault.path) }
         #expect(try openSpace(copy, readOnly: true).page(0) == 1)
         #expect(try read(1, vault.before) == before)

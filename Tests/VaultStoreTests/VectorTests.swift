@@ -228,7 +228,8 @@ import VaultFormat
             host.machine = ClaimHost.machineBytes(
                 id: vector.input("machine_id"), name: vector.input("hostname"))
         }
-        let own = Claim(of: host, key: keys.claim, bootHash: UnlockedSpace.bootHash(keys.boot, disk))
+        let mark = try VaultFiles.open("/vault", calls: disk).memoryMark()
+        let own = Claim(of: host, key: keys.claim, bootHash: UnlockedSpace.bootHash(keys.boot, mark))
         let ifRunning = own.fate(of: claim, host)
         host.life = { _ in .ended }
         let ifGone = own.fate(of: claim, host)
@@ -258,12 +259,9 @@ import VaultFormat
             let path = layout.path(SegmentPlace(space: 0, number: copy))
             try disk.plant("/vault/" + path, before + bytes)
         }
-        try disk.plant("/vault/" + VaultDirectory.headerName, [])
-        let directory = try VaultDirectory.open("/vault", calls: disk)
-        return try ClaimSlot(
-            directory: try directory.openSegments(layout), layout: layout, space: 0,
-            codec: PageCodec(key: keys.page), calls: disk
-        ).standing()
+        try disk.plant("/vault/" + VaultFiles.headerName, [])
+        let directory = try VaultFiles.open("/vault", calls: disk)
+        return try ClaimSlot(directory.segments(of: 0, layout), PageCodec(key: keys.page)).standing()
     }
 
     // MARK: Deltas

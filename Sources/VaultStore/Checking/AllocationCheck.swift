@@ -101,7 +101,7 @@ public struct ExpectedUse: Sendable {
 /// Compares the bitmaps with the sectors and slots in use. Only for a space without concurrent changes.
 public struct AllocationCheck: Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let sectors: SectorRoom
     private let slots: SlotRoom
     private let freed: FreedRoom
@@ -109,13 +109,13 @@ public struct AllocationCheck: Sendable {
     private let segments: SegmentRoles
 
     public init(of space: Space) {
-        (lock, files, sectors) = (space.parts.lock, space.parts.files, space.sectors)
+        (lock, disk, sectors) = (space.parts.lock, space.parts.disk, space.sectors)
         (slots, freed, next) = (space.parts.slots, space.parts.freed, space.parts.next)
         segments = space.segments
     }
 
     public func expectedUse(of segments: Range<Int>) -> ExpectedUse {
-        ExpectedUse(segments, sectorsPerSegment: files.sectorsPerSegment)
+        ExpectedUse(segments, sectorsPerSegment: disk.sectorsPerSegment)
     }
 
     /// Compares the bitmaps with `expected`, to which all runs of the segments were added.
@@ -156,7 +156,7 @@ public struct AllocationCheck: Sendable {
         guard mending, !report.isClean else { return report }
         marked.add(expected)
         sectors.replace(segment, with: marked)
-        let first = files.sectors(of: segment).lowerBound
+        let first = disk.sectors(of: segment).lowerBound
         freed.noteLeaked(
             leaked.setRuns.map { first + UInt64($0.lowerBound)..<first + UInt64($0.upperBound) })
         return report

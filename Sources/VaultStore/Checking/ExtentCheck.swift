@@ -4,14 +4,14 @@ public import VaultFormat
 
 /// Reads and opens extents in sector order, on all cores, and mends descriptors.
 public struct ExtentCheck: Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let codec: ExtentCodec
     private let segments: SegmentRoles
     private let buffers: BufferPool
     private let isReadOnly: Bool
 
     public init(of space: Space) {
-        (files, codec, segments) = (space.parts.files, space.parts.extentCodec, space.segments)
+        (disk, codec, segments) = (space.parts.disk, space.parts.extentCodec, space.segments)
         (buffers, isReadOnly) = (space.parts.buffers, space.isReadOnly)
     }
 
@@ -35,7 +35,7 @@ public struct ExtentCheck: Sendable {
         let readings = BufferPool(bufferBytes: Reading.bytesMax, keptMax: coreCount)
         var isWanted = true
         for batch in Self.batches(possible) where isWanted {
-            let plan = Reading.plan(batch, sectorsPerSegment: files.sectorsPerSegment)
+            let plan = Reading.plan(batch, sectorsPerSegment: disk.sectorsPerSegment)
             onAllCores(plan.count) { [self] number in
                 readings.withBuffer { check(plan[number], batch, $0, tally) }
             } ownTurn: {
@@ -68,7 +68,7 @@ public struct ExtentCheck: Sendable {
     public func holdsAnother(_ run: ExtentRun, _ role: ExtentRole, content: UInt64) -> Bool {
         buffers.withBuffer { buffer in
             let sector = buffer.slice(0, Geometry.sectorBytes)
-            guard segments.isPossible(run), (try? files.read(run.sector, into: sector)) != nil,
+            guard segments.isPossible(run), (try? disk.read(run.sector, into: sector)) != nil,
                 let found = codec.openDescriptor(UnsafeRawBufferPointer(sector))
             else { return false }
             return found != Descriptor(role, content, run, 0)
@@ -78,7 +78,7 @@ public struct ExtentCheck: Sendable {
     /// The extents at a run's sectors that open as extents of `content` and of the run's commit, each as its own run.
     /// Their offsets and lengths come from their descriptors, not from the run.
     public func openingExtents(of run: ExtentRun, _ role: ExtentRole, content: UInt64) -> [ExtentRun] {
-        let perSegment = UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(disk.sectorsPerSegment)
         let sectorsMax = segments.sectorCount
         guard run.length > 0, run.sector < sectorsMax else { return [] }
         var run = run
@@ -94,11 +94,11 @@ public struct ExtentCheck: Sendable {
 
     /// - Parameter meant: the extent's descriptor by the row; its real offset and length may differ.
     private func openingExtent(_ meant: Descriptor, at sector: UInt64) -> ExtentRun? {
-        let perSegment = UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(disk.sectorsPerSegment)
         let room = min(Int(perSegment - sector % perSegment), Geometry.sectorsPerChunk)
         return buffers.withBuffer { buffer in
             let stored = buffer.slice(0, room * Geometry.sectorBytes)
-            guard (try? files.read(sector, into: stored)) != nil else { return nil }
+            guard (try? disk.read(sector, into: stored)) != nil else { return nil }
             // If the descriptor opens, its offset and length are used.
             var wanted = meant
             if let found = codec.openDescriptor(UnsafeRawBufferPointer(stored)) {
@@ -118,7 +118,7 @@ public struct ExtentCheck: Sendable {
         _ tally: ExtentTally
     ) {
         let bytes = buffer.slice(0, reading.sectors * Geometry.sectorBytes)
-        let isRead = (try? files.read(reading.sector, into: bytes)) != nil
+        let isRead = (try? disk.read(reading.sector, into: bytes)) != nil
         for chunk in reading.chunks {
             let checked = runs[chunk.run]
             let place = checked.run.sector(ofChunk: chunk.number)
@@ -158,9 +158,9 @@ public struct ExtentCheck: Sendable {
     ) -> ExtentFault? {
         let sectors = (extent.count + Geometry.sectorBytes - 1) / Geometry.sectorBytes
         var others = 0
-        if let fault = files.fault(at: place, sectors) { return .segment(fault) }
+        if let fault = disk.fault(at: place, sectors) { return .segment(fault) }
         for role in checked.roles {
-            do throws(StoreError) { try files.read(place, into: extent) } catch {
+            do throws(StoreError) { try disk.read(place, into: extent) } catch {
                 if case .io(let number) = error { return .unreadable(number) }
                 return .unauthentic
             }
@@ -188,14 +188,14 @@ public struct ExtentCheck: Sendable {
         return buffers.withBuffer { buffer in
             let extent = buffer.slice(0, length)
             do throws(StoreError) {
-                try files.read(sector, into: extent)
+                try disk.read(sector, into: extent)
                 // Opened in place: nonce and descriptor stay as they were read.
                 guard codec.open(descriptor, extent) else { return false }
                 let head = extent.slice(0, Geometry.extentHeaderBytes)
                 // The same key, nonce and plaintext give the same bytes again.
                 codec.sealDescriptor(descriptor, into: head)
-                try files.write(sector, UnsafeRawBufferPointer(head))
-                try files.read(sector, into: extent)
+                try disk.write(sector, UnsafeRawBufferPointer(head))
+                try disk.read(sector, into: extent)
                 return codec.openDescriptor(UnsafeRawBufferPointer(extent)) == descriptor
                     && codec.open(descriptor, extent)
             } catch {

@@ -10,12 +10,12 @@ public struct FoundExtent: Sendable {
 
 /// Finds extents without a catalogue, by the descriptor at the start of each.
 public struct ExtentScan: Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let codec: ExtentCodec
     private let buffers: BufferPool
 
     public init(of space: Space) {
-        (files, codec, buffers) = (space.parts.files, space.parts.extentCodec, space.parts.buffers)
+        (disk, codec, buffers) = (space.parts.disk, space.parts.extentCodec, space.parts.buffers)
     }
 
     /// Checks every sector of a segment for an extent that begins there and opens as a whole, and continues behind it.
@@ -29,9 +29,9 @@ public struct ExtentScan: Sendable {
             buffers.give(window)
             buffers.give(extent)
         }
-        let perSegment = files.sectorsPerSegment
+        let perSegment = disk.sectorsPerSegment
         // A missing file has no sectors.
-        let end = min(perSegment, (try? files.writtenSectors(segment)) ?? 0)
+        let end = min(perSegment, (try? disk.writtenSectors(segment)) ?? 0)
         var loaded = 0..<0
         var index = 0
         while index < end {
@@ -88,13 +88,13 @@ public struct ExtentScan: Sendable {
         _ segment: Int, _ range: Range<Int>, into window: UnsafeMutableRawBufferPointer
     ) -> Range<Int> {
         let count = min(range.count, window.count / Geometry.sectorBytes)
-        let first = UInt64(segment * files.sectorsPerSegment + range.lowerBound)
+        let first = UInt64(segment * disk.sectorsPerSegment + range.lowerBound)
         let bytes = window.slice(0, count * Geometry.sectorBytes)
-        do throws(StoreError) { try files.read(first, into: bytes) } catch {
+        do throws(StoreError) { try disk.read(first, into: bytes) } catch {
             for step in stride(from: 0, to: count, by: Geometry.sectorsPerPage) {
                 let length = min(Geometry.sectorsPerPage, count - step)
                 let part = bytes.slice(step * Geometry.sectorBytes, length * Geometry.sectorBytes)
-                do throws(StoreError) { try files.read(first + UInt64(step), into: part) } catch {
+                do throws(StoreError) { try disk.read(first + UInt64(step), into: part) } catch {
                     part.zero()
                 }
             }

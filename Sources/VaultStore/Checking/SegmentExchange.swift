@@ -1,4 +1,3 @@
-import Glibc
 import LinuxIO
 import VaultFormat
 
@@ -65,39 +64,9 @@ public struct SegmentExchange: Sendable, Hashable {
 }
 
 extension UnlockedSpace {
-    /// Gives the files of exchanged segments their own names. If it is killed, every file still has some segment's
-    /// name, and the next search finds the remaining exchanges. Under the vault's lock.
+    /// Gives exchanged segments their own names. If it is killed, each has still some segment's name, and the next
+    /// search finds the remaining exchanges. Under the vault's lock.
     public func undo(_ exchange: SegmentExchange) throws(VaultError) {
-        let directory = try vault.openSegments(layout)
-        defer { vault.calls.close(directory) }
-        do throws(Errno) {
-            let spare = (try vault.calls.list(directory).compactMap(SegmentLayout.number).max() ?? 0) + 1
-            for (place, segment) in exchange.steps {
-                try exchangeNames(directory, place, segment, spare: spare)
-            }
-            try vault.calls.sync(directory)
-        } catch {
-            if error.refusesWriting { throw .notWritable(.io(error)) }
-            throw .system(error, "cannot rename the vault's segments")
-        }
-    }
-
-    /// - Parameter spare: an unused number, for hosts that cannot exchange names atomically.
-    private func exchangeNames(_ directory: Int32, _ first: Int, _ second: Int, spare: Int) throws(Errno) {
-        let (first, second) = (SegmentLayout.name(first), SegmentLayout.name(second))
-        do throws(Errno) {
-            return try vault.calls.rename(directory, first, second, isExchange: true)
-        } catch {
-            switch error.rawValue {
-            // The name of a missing segment is free.
-            case ENOENT: return try vault.calls.rename(directory, first, second, isExchange: false)
-            case EINVAL, ENOSYS, EOPNOTSUPP: break
-            default: throw error
-            }
-        }
-        let spare = SegmentLayout.name(spare)
-        try vault.calls.rename(directory, second, spare, isExchange: false)
-        try vault.calls.rename(directory, first, second, isExchange: false)
-        try vault.calls.rename(directory, spare, first, isExchange: false)
+        try vault.exchange(exchange.steps, layout)
     }
 }

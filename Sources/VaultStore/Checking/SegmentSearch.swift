@@ -8,7 +8,7 @@ import VaultFormat
 /// Searches roots first, then pages, then content: each gives the expected places of the next.
 struct SegmentSearch {
     /// The vault's files under their own names.
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let extents: ExtentCodec
     private let codec: PageCodec
     /// Numbers in the names of files.
@@ -23,8 +23,8 @@ struct SegmentSearch {
     /// More than one, because a single page or extent may be damaged.
     private static let searchesMax = 3
 
-    init(files: SegmentFiles, keys: SpaceKeys, numbers: [Int]) {
-        self.files = files
+    init(disk: SpaceDisk, keys: SpaceKeys, numbers: [Int]) {
+        self.disk = disk
         extents = ExtentCodec(keys)
         codec = PageCodec(key: keys.page)
         self.numbers = numbers.sorted()
@@ -104,7 +104,7 @@ struct SegmentSearch {
         return found[Int(root.pairs[pair].a)] != nil && found[Int(root.pairs[pair].b)] != nil
     }
 
-    private var slotsPerPair: Int { Int(files.segmentBytes) / Geometry.pageBytes }
+    private var slotsPerPair: Int { Int(disk.segmentBytes) / Geometry.pageBytes }
 
     /// Opens a page, and notes in which files the segments of its two copies are.
     private mutating func page(
@@ -144,7 +144,7 @@ struct SegmentSearch {
     /// Finds content segments by some extents that the catalogue has in each. A segment whose own file has one of them
     /// is in place.
     mutating func findContent(_ samples: [CheckedRun]) {
-        let perSegment = UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(disk.sectorsPerSegment)
         let bySegment = Dictionary(grouping: samples) { Int($0.run.sector / perSegment) }
         var lost: [Int] = []
         for (segment, runs) in bySegment where found[segment] == nil {
@@ -164,7 +164,7 @@ struct SegmentSearch {
 
     /// Whether the first extent of a run lies in `file` at its offset in the segment.
     private func begins(_ checked: CheckedRun, in file: Int) -> Bool {
-        let index = Int(checked.run.sector % UInt64(files.sectorsPerSegment))
+        let index = Int(checked.run.sector % UInt64(disk.sectorsPerSegment))
         guard let head = read(file, index, Geometry.extentHeaderBytes),
             let descriptor = head.withUnsafeBytes({ extents.openDescriptor($0) })
         else { return false }
@@ -202,9 +202,9 @@ struct SegmentSearch {
 
     private func read(_ file: Int, _ sector: Int, _ count: Int) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
-        let first = UInt64(file) * UInt64(files.sectorsPerSegment) + UInt64(sector)
+        let first = UInt64(file) * UInt64(disk.sectorsPerSegment) + UInt64(sector)
         let isRead = bytes.withUnsafeMutableBytes { bytes in
-            (try? files.read(first, into: bytes)) != nil
+            (try? disk.read(first, into: bytes)) != nil
         }
         return isRead ? bytes : nil
     }
@@ -216,8 +216,8 @@ extension UnlockedSpace {
     public func findExchange(_ samples: [CheckedRun] = []) throws(VaultError) -> SegmentExchange? {
         // In the file of all spaces segments have no names.
         if layout.isShared { return nil }
-        let (files, keys, _) = try parts(readOnly: true)
-        var search = SegmentSearch(files: files, keys: keys, numbers: try vault.listing(layout).numbers)
+        let (disk, keys, _) = try parts(readOnly: true)
+        var search = SegmentSearch(disk: disk, keys: keys, numbers: try vault.listing(layout).numbers)
         guard let root = search.findRoots() else { return nil }
         search.findPages(of: root)
         search.findContent(samples)

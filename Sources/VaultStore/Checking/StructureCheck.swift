@@ -4,13 +4,13 @@ import VaultFormat
 /// Checks that everything that the newest root refers to opens, each copy separately.
 public struct StructureCheck: Sendable {
     private let space: Space
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let codec: PageCodec
     private let reader: PageReader
 
     public init(of space: Space) {
         self.space = space
-        (files, codec, reader) = (space.parts.files, space.parts.codec, space.parts.reader)
+        (disk, codec, reader) = (space.parts.disk, space.parts.codec, space.parts.reader)
     }
 
     /// Checks roots, maps, pages and deltas of a space without concurrent changes.
@@ -81,7 +81,7 @@ public struct StructureCheck: Sendable {
         return damage.filter { damage in
             // A missing segment is reported once.
             let copies = [damage.isADamaged ? 0 : nil, damage.isBDamaged ? 1 : nil].compactMap { $0 }
-            return !copies.allSatisfy { files.fault(at: space.parts.roots.sector(0, copy: $0), 8) != nil }
+            return !copies.allSatisfy { disk.fault(at: space.parts.roots.sector(0, copy: $0), 8) != nil }
         }
     }
 
@@ -102,7 +102,7 @@ public struct StructureCheck: Sendable {
             guard let place = try? reader.place(UInt32(slot), pairs: pairs) else { return false }
             for (copy, sector) in [place.sectorA, place.sectorB].enumerated() {
                 let found = try? withUnsafeTemporaryPage { (sealed) throws(StoreError) -> UInt64? in
-                    try files.read(sector, into: sealed)
+                    try disk.read(sector, into: sealed)
                     return try withUnsafeTemporaryPage { (plain) throws(StoreError) -> UInt64? in
                         let page = UnsafeRawBufferPointer(sealed)
                         guard codec.open(page, as: identity, copy: UInt8(copy), expected: nil, into: plain)
@@ -178,14 +178,14 @@ public struct StructureCheck: Sendable {
         var damaged = [[Bool]](repeating: [false, false], count: pages.count)
         var faults: [SegmentFault?] = [nil, nil]
         for (copy, sector) in [place.sectorA, place.sectorB].enumerated() {
-            let isRead = (try? files.read(sector, into: buffer)) != nil
+            let isRead = (try? disk.read(sector, into: buffer)) != nil
             for (index, page) in pages.enumerated() {
                 let sealed = buffer.slice(index * Geometry.pageBytes, Geometry.pageBytes)
                 damaged[index][copy] = !(isRead && opens(sealed, page, copy))
                 if damaged[index][copy] { tally.add(page: sector + UInt64(index * Geometry.sectorsPerPage)) }
             }
             if damaged.contains(where: { $0[copy] }) {
-                faults[copy] = files.fault(at: sector, pages.count * Geometry.sectorsPerPage)
+                faults[copy] = disk.fault(at: sector, pages.count * Geometry.sectorsPerPage)
             }
         }
         tally.add(bytes: UInt64(2 * buffer.count))

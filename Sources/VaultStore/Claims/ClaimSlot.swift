@@ -1,4 +1,3 @@
-import Glibc
 import LinuxIO
 import VaultCrypto
 import VaultFormat
@@ -18,7 +17,7 @@ struct RootMark: Sendable, Equatable {
 
 /// Reads the slot of a space's claim, and its roots, as they are on the disk or server now.
 ///
-/// Every call reopens the files, because what this kernel knows of them may be outdated.
+/// Every call reads anew, because what this computer knows of them may be outdated.
 final class ClaimSlot: Sendable {
     /// The contents of the slot.
     enum Standing: Sendable, Equatable {
@@ -34,38 +33,17 @@ final class ClaimSlot: Sendable {
         case unreadable(StoreError)
     }
 
-    private let directory: Int32
-    private let layout: SegmentLayout
-    private let space: Int
-    private let calls: any FileSystemCalls
+    private let host: any SegmentHost
     private let codec: PageCodec
-    private let cover: CoverTraffic?
-    /// Whether the files lie on a local disk of this computer, where locks hold for all mounts. Other file systems, and
-    /// FUSE over a local disk, may keep locks to themselves.
-    let isOnLocalDisk: Bool
 
     private static let slotOffset = UInt64(RootLayout.claimSlot * Geometry.pageBytes)
     private static let identity = PageIdentity(role: .claim, index: UInt32(RootLayout.claimSlot))
 
-    /// Takes ownership of `directory`, a descriptor of the segments' directory.
-    init(
-        directory: Int32, layout: SegmentLayout, space: Int, codec: PageCodec, calls: any FileSystemCalls,
-        cover: CoverTraffic? = nil
-    ) {
-        self.directory = directory
-        self.layout = layout
-        self.space = space
-        self.codec = codec
-        self.calls = calls
-        self.cover = cover
-        let magic = (try? calls.hostStatus(directory))?.typeMagic
-        isOnLocalDisk = magic.map { Self.localMagics.contains($0) } ?? false
-    }
+    /// - Parameter host: the segments of the space. They are not the ones that its store uses, so that nothing waits.
+    init(_ host: any SegmentHost, _ codec: PageCodec) { (self.host, self.codec) = (host, codec) }
 
-    deinit { calls.close(directory) }
-
-    /// Offset of a copy's segment in its file, in bytes.
-    private func start(copy: Int) -> UInt64 { layout.start(SegmentPlace(space: space, number: copy)) }
+    /// See `SegmentHost.isOnLocalDisk`.
+    var isOnLocalDisk: Bool { host.isOnLocalDisk }
 
     // MARK: Reading
 
@@ -142,35 +120,19 @@ final class ClaimSlot: Sendable {
             byteCount: count * Geometry.pageBytes, alignment: Geometry.pageBytes)
         defer { bytes.deallocate() }
         bytes.zero()
-        let name = layout.fileName(copy)
-        let offset = start(copy: copy) + offset
         do throws(Errno) {
-            do throws(Errno) { try readNow(name, bytes, at: offset) } catch {
+            do throws(Errno) { try host.readAnew(copy, at: offset, into: bytes) } catch {
                 if count == 1 || error == .noEntry { throw error }
                 for start in stride(from: 0, to: bytes.count, by: Geometry.pageBytes) {
                     let page = bytes.slice(start, Geometry.pageBytes)
                     let at = offset + UInt64(start)
-                    if (try? readNow(name, page, at: at)) == nil { page.zero() }
+                    if (try? host.readAnew(copy, at: at, into: page)) == nil { page.zero() }
                 }
             }
         } catch {
             if error != .noEntry { throw StoreError(error) }
         }
         return body(UnsafeRawBufferPointer(bytes))
-    }
-
-    /// Past this kernel's cache, unless the disk is local: then everything that is written goes through it. In a vault
-    /// of several spaces the cache would show where the claim of this one is.
-    private func readNow(
-        _ name: String, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
-    ) throws(Errno) {
-        guard isOnLocalDisk && !layout.isShared else {
-            _ = try calls.readPastCache(directory, name, bytes, at: offset)
-            return
-        }
-        let file = try calls.openRegular(directory, name, flags: O_RDONLY, mode: 0)
-        defer { calls.close(file) }
-        _ = try calls.readFully(file, bytes, at: offset)
     }
 
     // MARK: Writing
@@ -221,29 +183,6 @@ final class ClaimSlot: Sendable {
     private func put(
         _ page: UnsafeRawBufferPointer, copy: Int, _ isInTime: () -> Bool
     ) throws(StoreError) -> Bool {
-        let offset = start(copy: copy) + Self.slotOffset
-        do throws(Errno) {
-            let file = try calls.openRegular(directory, layout.fileName(copy), flags: O_RDWR, mode: 0)
-            defer { calls.close(file) }
-            // A truncated file of all spaces is not extended. A segment's own file may be: it may have just been
-            // created again.
-            let size = layout.isShared ? try calls.status(file).size : .max
-            if size >= offset + UInt64(page.count) {
-                guard isInTime() else { return false }
-                try calls.writeFully(file, page, at: offset)
-                cover?.didWrite()
-                cover?.willSync()
-                try calls.dataSync(file)
-                return true
-            }
-        } catch { throw error == .noEntry ? .segmentMissing(copy) : StoreError(error) }
-        throw .segmentShort(copy)
+        try host.writeAnew(copy, at: Self.slotOffset, page, isInTime: isInTime)
     }
-
-    // MARK: The host
-
-    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, ZFS and bcachefs, statfs(2).
-    private static let localMagics: Set<UInt64> = [
-        0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x2FC1_2FC1, 0xCA45_1A4E,
-    ]
 }

@@ -5,14 +5,14 @@ import VaultFormat
 extension Space {
     /// Makes every write to the space check the claim first. `roots` are those found when it was opened.
     func attachClaim(_ roots: [FoundRoot]) {
-        let (gate, files) = (parts.gate, parts.files)
+        let (gate, disk) = (parts.gate, parts.disk)
         guard let claim = gate.claim else { return }
-        claim.attach(newest: .newest(roots.map(\.root))) { [weak gate, weak files] in
+        claim.attach(newest: .newest(roots.map(\.root))) { [weak gate, weak disk] in
             // The claim is also lost if a file with it is missing. Takes no lock.
-            let missing = files.flatMap { files in (0..<2).first { !files.hasFile($0) } }
+            let missing = disk.flatMap { disk in (0..<2).first { !disk.exists($0) } }
             gate?.close(for: missing.map { .segmentMissing($0) } ?? .claimLost)
         }
-        files.claim = claim
+        disk.claim = claim
     }
 
     /// Gives the claim up, when nothing more will be written. Best effort.
@@ -59,7 +59,7 @@ extension Space {
         for _ in 0..<Self.deltasMax where !reference.isAbsent {
             guard let page = try? parts.reader.readDelta(reference, pairs: root.pairs) else { return nil }
             if let entry = page.entries.last(where: { $0.kind == DeltaLayout.kindExtentsWritten }) {
-                return Int(entry.start) / parts.files.sectorsPerSegment
+                return Int(entry.start) / parts.disk.sectorsPerSegment
             }
             reference = page.previous
         }

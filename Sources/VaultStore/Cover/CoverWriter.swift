@@ -14,7 +14,7 @@ import VaultFormat
 /// space's lock.
 public final class CoverWriter: @unchecked Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let gate: WriteGate
     private let sectors: SectorRoom
     private let references: ReferenceGuard
@@ -35,7 +35,7 @@ public final class CoverWriter: @unchecked Sendable {
     private static let distanceBytes: UInt64 = 8 << 20
 
     init(_ parts: SpaceParts, _ references: ReferenceGuard, _ commits: CommitWriter, grows: Bool) {
-        (lock, files, gate, sectors) = (parts.lock, parts.files, parts.gate, parts.sectors)
+        (lock, disk, gate, sectors) = (parts.lock, parts.disk, parts.gate, parts.sectors)
         (self.references, self.commits, self.grows) = (references, commits, grows)
     }
 
@@ -57,10 +57,10 @@ public final class CoverWriter: @unchecked Sendable {
         let buffer = UnsafeMutableRawBufferPointer.allocate(
             byteCount: Self.bytesPerWrite, alignment: Geometry.pageBytes)
         defer { buffer.deallocate() }
-        let (disk, random) = (DirectFile(files), RandomStream())
+        let (direct, random) = (DirectDisk(disk), RandomStream())
         while left > end {
             let most = Int(min(left - end, UInt64(buffer.count)))
-            guard let count = write(buffer.slice(0, most), disk, random) else { return false }
+            guard let count = write(buffer.slice(0, most), direct, random) else { return false }
             left -= UInt64(count)
         }
         return left > 0
@@ -79,7 +79,7 @@ public final class CoverWriter: @unchecked Sendable {
 
     /// Writes up to so many random bytes to free sectors. Returns how many, nil if none can be written.
     private func write(
-        _ buffer: UnsafeMutableRawBufferPointer, _ disk: DirectFile, _ random: RandomStream
+        _ buffer: UnsafeMutableRawBufferPointer, _ direct: DirectDisk, _ random: RandomStream
     ) -> Int? {
         do throws(StoreError) {
             let reserved = try lock.withLock { () throws(StoreError) in
@@ -93,7 +93,7 @@ public final class CoverWriter: @unchecked Sendable {
             defer { lock.withLock { sectors.abandon(sector, count) } }
             let bytes = buffer.slice(0, count * Geometry.sectorBytes)
             random.fill(bytes)
-            try disk.write(sector, UnsafeRawBufferPointer(bytes))
+            try direct.write(sector, UnsafeRawBufferPointer(bytes))
             return bytes.count
         } catch {
             // The next step tries again, elsewhere.
@@ -111,26 +111,22 @@ public final class CoverWriter: @unchecked Sendable {
     #endif
 }
 
-/// The file of all spaces, for writes that reach the disk one by one, although they go to the same place: past the page
-/// cache, where the host can.
-private final class DirectFile {
-    private let files: SegmentFiles
-    private var descriptor: Int32?
+/// Writes that reach the disk one by one, although they go to the same place: past all caches, where the host can.
+private final class DirectDisk {
+    private let disk: SpaceDisk
+    private var direct: (any DirectSegments)?
 
-    init(_ files: SegmentFiles) {
-        self.files = files
-        descriptor = files.openDirectly()
+    init(_ disk: SpaceDisk) {
+        self.disk = disk
+        direct = disk.host.openDirectly()
     }
 
-    deinit { if let descriptor { files.calls.close(descriptor) } }
-
     func write(_ sector: UInt64, _ bytes: UnsafeRawBufferPointer) throws(StoreError) {
-        if let direct = descriptor {
-            if try files.write(sector, bytes, toDisk: direct) { return }
-            // No O_DIRECT, or none for pages of this size.
-            files.calls.close(direct)
-            descriptor = nil
+        if let found = direct {
+            if try disk.write(sector, bytes, by: found) { return }
+            // None for pages of this size.
+            direct = nil
         }
-        try files.write(sector, bytes)
+        try disk.write(sector, bytes)
     }
 }

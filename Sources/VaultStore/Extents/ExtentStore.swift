@@ -6,7 +6,7 @@ import VaultFormat
 /// Has no state of its own but buffers.
 final class ExtentStore: Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let gate: WriteGate
     private let sectors: SectorRoom
     private let host: HostRoom
@@ -24,7 +24,7 @@ final class ExtentStore: Sendable {
     private static let sectorsPerWrite = chunksPerWrite * Geometry.sectorsPerChunk
 
     init(_ parts: SpaceParts, _ references: ReferenceGuard, grows: Bool, epoch: UInt64) {
-        (lock, files, gate, sectors, host) = (parts.lock, parts.files, parts.gate, parts.sectors, parts.host)
+        (lock, disk, gate, sectors, host) = (parts.lock, parts.disk, parts.gate, parts.sectors, parts.host)
         (next, codec, buffers) = (parts.next, parts.extentCodec, parts.buffers)
         (self.references, self.grows, self.epoch) = (references, grows, epoch)
     }
@@ -157,7 +157,7 @@ final class ExtentStore: Sendable {
                     codec.seal(Descriptor(role, content, run, index), plain, into: buffer.slice(end, length))
                     end += length
                 }
-                try files.write(
+                try disk.write(
                     run.sector(ofChunk: chunk), UnsafeRawBufferPointer(buffer.slice(0, end)),
                     run.offset == 0 && chunk == 0 ? .head : .body)
                 chunk = last
@@ -175,7 +175,7 @@ final class ExtentStore: Sendable {
     /// The sectors of runs, segment by segment: no extent crosses the end of a segment, but a joined run may span the
     /// end of one and the start of the next.
     func parts(of runs: [ExtentRun]) -> [Range<UInt64>] {
-        let perSegment = UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(disk.sectorsPerSegment)
         var parts: [Range<UInt64>] = []
         parts.reserveCapacity(runs.count)
         for run in runs {
@@ -316,7 +316,7 @@ final class ExtentStore: Sendable {
                     runs.append(run)
                     end += extent.count
                 }
-                try files.write(sector, UnsafeRawBufferPointer(buffer.slice(0, end)), .head)
+                try disk.write(sector, UnsafeRawBufferPointer(buffer.slice(0, end)), .head)
             }
         } catch {
             lock.withLock { sectors.abandon(sector, count) }
@@ -335,7 +335,7 @@ final class ExtentStore: Sendable {
         precondition(chunk < run.chunkCount && buffer.count >= Space.readBufferBytes)
         let plainBytes = run.plainBytes(ofChunk: chunk)
         let extent = buffer.slice(0, plainBytes + Geometry.extentOverheadBytes)
-        try files.read(run.sector(ofChunk: chunk), into: extent, readingOnTo: run.endSector)
+        try disk.read(run.sector(ofChunk: chunk), into: extent, readingOnTo: run.endSector)
         guard codec.open(Descriptor(role, content, run, chunk), extent) else { throw .damaged }
         return UnsafeRawBufferPointer(extent.slice(Geometry.extentHeaderBytes, plainBytes))
     }
@@ -345,7 +345,7 @@ final class ExtentStore: Sendable {
         _ chunks: [StoredChunk], _ chunk: StoredChunk, in buffer: UnsafeMutableRawBufferPointer
     ) -> Bool {
         guard let first = chunks.first?.sectors, let last = chunks.last?.sectors else { return true }
-        let (next, perSegment) = (chunk.sectors, UInt64(files.sectorsPerSegment))
+        let (next, perSegment) = (chunk.sectors, UInt64(disk.sectorsPerSegment))
         return next.lowerBound == last.upperBound
             && next.lowerBound / perSegment == first.lowerBound / perSegment
             && (next.upperBound - first.lowerBound) * UInt64(Geometry.sectorBytes) <= UInt64(buffer.count)
@@ -358,7 +358,7 @@ final class ExtentStore: Sendable {
     ) throws(StoreError) {
         guard let first = chunks.first?.sectors.lowerBound, let last = chunks.last else { return }
         let lastOffset = Int(last.sectors.lowerBound - first) * Geometry.sectorBytes
-        try files.read(
+        try disk.read(
             first, into: buffer.slice(0, lastOffset + last.extentBytes), readingOnTo: last.run.endSector)
         for chunk in chunks {
             let offset = Int(chunk.sectors.lowerBound - first) * Geometry.sectorBytes

@@ -14,7 +14,7 @@ public protocol ExtentRows: AnyObject, Sendable {
 /// bytes. No lock may be held.
 final class ReferenceGuard: @unchecked Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let gate: WriteGate
     private let segments: SegmentRoles
     private let sectors: SectorRoom
@@ -30,10 +30,10 @@ final class ReferenceGuard: @unchecked Sendable {
     private static let runsMax = 3
 
     init(
-        _ files: SegmentFiles, _ gate: WriteGate, _ segments: SegmentRoles, _ sectors: SectorRoom,
+        _ disk: SpaceDisk, _ gate: WriteGate, _ segments: SegmentRoles, _ sectors: SectorRoom,
         _ next: NextCommit, _ extents: ExtentCodec, grows: Bool, lock: Lock
     ) {
-        (self.files, self.gate, self.segments, self.sectors) = (files, gate, segments, sectors)
+        (self.disk, self.gate, self.segments, self.sectors) = (disk, gate, segments, sectors)
         (self.next, self.extents, self.grows, self.lock) = (next, extents, grows, lock)
     }
 
@@ -59,7 +59,7 @@ final class ReferenceGuard: @unchecked Sendable {
     /// another segment's. Each segment is compared once.
     func requireOwnFiles(_ sector: UInt64, _ count: Int) throws(StoreError) {
         guard grows, count > 0 else { return }
-        let perSegment = UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(disk.sectorsPerSegment)
         for segment in sector / perSegment...(sector + UInt64(count) - 1) / perSegment {
             try requireOwnFile(Int(segment))
         }
@@ -68,10 +68,10 @@ final class ReferenceGuard: @unchecked Sendable {
     private func requireOwnFile(_ segment: Int) throws(StoreError) {
         guard let rows, !isCompared(segment) else { return }
         let others = 0..<segments.count
-        if try rows.firstRuns(in: files.sectors(of: segment), limit: Self.runsMax).isEmpty {
+        if try rows.firstRuns(in: disk.sectors(of: segment), limit: Self.runsMax).isEmpty {
             // It may be the file of any other, unless there is nothing in it to lose. To compare a vault of a terabyte
             // takes 65,000 reads.
-            if !files.isHole(segment) {
+            if !disk.isHole(segment) {
                 for other in others where other != segment { try compare(other, rows) }
             }
         } else {
@@ -84,7 +84,7 @@ final class ReferenceGuard: @unchecked Sendable {
 
     private func compare(_ segment: Int, _ rows: any ExtentRows) throws(StoreError) {
         if isCompared(segment) { return }
-        let runs = try rows.firstRuns(in: files.sectors(of: segment), limit: Self.runsMax)
+        let runs = try rows.firstRuns(in: disk.sectors(of: segment), limit: Self.runsMax)
             .filter { segments.isPossible($0.run) }
         let isOwn = runs.contains { begins($0, inFileOf: segment) }
         if !isOwn, !runs.isEmpty {
@@ -104,9 +104,9 @@ final class ReferenceGuard: @unchecked Sendable {
     /// Whether the first extent of a run is in a segment's file, at its offset in its own segment.
     private func begins(_ checked: CheckedRun, inFileOf segment: Int) -> Bool {
         let place =
-            files.sectors(of: segment).lowerBound + checked.run.sector % UInt64(files.sectorsPerSegment)
+            disk.sectors(of: segment).lowerBound + checked.run.sector % UInt64(disk.sectorsPerSegment)
         return withUnsafeTemporaryAllocation(byteCount: Geometry.extentHeaderBytes, alignment: 16) { head in
-            guard (try? files.read(place, into: head)) != nil,
+            guard (try? disk.read(place, into: head)) != nil,
                 let found = extents.openDescriptor(UnsafeRawBufferPointer(head))
             else { return false }
             return checked.roles.contains(found.role)

@@ -18,7 +18,7 @@ struct DeltaPage {
 /// Reads and opens pages, nodes of maps and deltas, copy A or else copy B, and notes parts of which one copy does not
 /// open. Needs no lock: the references of a published state, and its pairs of segments, do not change.
 final class PageReader: Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let codec: PageCodec
     private let notes: Bool
     /// Slots of one pair of segments.
@@ -26,9 +26,9 @@ final class PageReader: Sendable {
     private let halved = Mutex<Set<StructurePart>>([])
 
     /// - Parameter notesHalved: false where nothing is written.
-    init(_ files: SegmentFiles, _ codec: PageCodec, notesHalved: Bool) {
-        (self.files, self.codec, notes) = (files, codec, notesHalved)
-        slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
+    init(_ disk: SpaceDisk, _ codec: PageCodec, notesHalved: Bool) {
+        (self.disk, self.codec, notes) = (disk, codec, notesHalved)
+        slotsPerPair = Int(disk.segmentBytes) / Geometry.pageBytes
     }
 
     /// The sectors of a slot's two copies.
@@ -36,7 +36,7 @@ final class PageReader: Sendable {
         let pair = Int(slot) / slotsPerPair
         guard pair < pairs.count else { throw .damaged }
         let offset = UInt64(Int(slot) % slotsPerPair * Geometry.sectorsPerPage)
-        let sectorsPerSegment = UInt64(files.sectorsPerSegment)
+        let sectorsPerSegment = UInt64(disk.sectorsPerSegment)
         return SlotPlace(
             sectorA: UInt64(pairs[pair].a) * sectorsPerSegment + offset,
             sectorB: UInt64(pairs[pair].b) * sectorsPerSegment + offset)
@@ -51,7 +51,7 @@ final class PageReader: Sendable {
             for (copy, sector, tag) in [
                 (UInt8(0), place.sectorA, reference.tagA), (1, place.sectorB, reference.tagB),
             ] {
-                do throws(StoreError) { try files.read(sector, into: sealed) } catch {
+                do throws(StoreError) { try disk.read(sector, into: sealed) } catch {
                     if copy == 0 { continue }
                     throw error
                 }
@@ -96,7 +96,7 @@ final class PageReader: Sendable {
             }
             let slotCount = slotsPerPair * pairs.count
             let arePlausible = entries.allSatisfy {
-                $0.isPlausible(sectorsPerSegment: files.sectorsPerSegment, slotCount: slotCount)
+                $0.isPlausible(sectorsPerSegment: disk.sectorsPerSegment, slotCount: slotCount)
             }
             guard arePlausible else { throw .damaged }
             return DeltaPage(
@@ -135,7 +135,7 @@ final class PageReader: Sendable {
     /// then.
     private func noteHalved(_ identity: PageIdentity, _ place: SlotPlace) {
         guard notes, let part = StructurePart(identity),
-            files.fault(at: place.sectorA, Geometry.sectorsPerPage) == nil
+            disk.fault(at: place.sectorA, Geometry.sectorsPerPage) == nil
         else { return }
         noteHalved([part])
     }

@@ -3,7 +3,7 @@ import VaultFormat
 
 /// Seals pages in sequence and writes adjacent ones by one call for each copy.
 struct PageWriter: ~Copyable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let codec: PageCodec
     private let copyA: UnsafeMutableRawBufferPointer
     private let copyB: UnsafeMutableRawBufferPointer
@@ -12,9 +12,9 @@ struct PageWriter: ~Copyable {
 
     private let pagesMax: Int
 
-    init(files: SegmentFiles, codec: PageCodec, pagesMax: Int = Limits.production.pagesPerWrite) {
+    init(disk: SpaceDisk, codec: PageCodec, pagesMax: Int = Limits.production.pagesPerWrite) {
         self.pagesMax = pagesMax
-        self.files = files
+        self.disk = disk
         self.codec = codec
         let bytes = pagesMax * Geometry.pageBytes
         copyA = .allocate(byteCount: bytes, alignment: 4096)
@@ -45,7 +45,7 @@ struct PageWriter: ~Copyable {
         guard count > 0 else { return }
         let bytes = count * Geometry.pageBytes
         count = 0
-        try files.write(first.sectorA, UnsafeRawBufferPointer(copyA.slice(0, bytes)))
-        try files.write(first.sectorB, UnsafeRawBufferPointer(copyB.slice(0, bytes)))
+        try disk.write(first.sectorA, UnsafeRawBufferPointer(copyA.slice(0, bytes)))
+        try disk.write(first.sectorB, UnsafeRawBufferPointer(copyB.slice(0, bytes)))
     }
 }

@@ -6,7 +6,7 @@ import VaultFormat
 /// that cannot punch holes keeps it.
 final class DiskReturn: Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let gate: WriteGate
     private let segments: SegmentRoles
     private let sectors: SectorRoom
@@ -19,7 +19,7 @@ final class DiskReturn: Sendable {
     private static let spareBytesMax: UInt64 = 1 << 20
 
     init(_ parts: SpaceParts, _ references: ReferenceGuard, reservedSlots: Int) {
-        (lock, files, gate, segments) = (parts.lock, parts.files, parts.gate, parts.segments)
+        (lock, disk, gate, segments) = (parts.lock, parts.disk, parts.gate, parts.segments)
         (sectors, slots, host) = (parts.sectors, parts.slots, parts.host)
         (self.references, self.reservedSlots) = (references, reservedSlots)
     }
@@ -33,16 +33,16 @@ final class DiskReturn: Sendable {
     }
 
     private func blockBytes(of segments: some Sequence<Int>) -> UInt64 {
-        segments.reduce(0) { $0 + files.blockBytes($1) }
+        segments.reduce(0) { $0 + disk.blockBytes($1) }
     }
 
     /// Returns the disk of everything that no root needs.
     func run() throws(StoreError) {
-        try references.requireOwnFiles(0, segments.count * files.sectorsPerSegment)
+        try references.requireOwnFiles(0, segments.count * disk.sectorsPerSegment)
         segments.removeLast()
         for number in 0..<segments.count { punch(number) }
         lock.withLock { slots.trimLastPair() }
-        try files.sync()
+        try disk.sync()
     }
 
     /// Returns the disk of free sectors to a host that is full, so that the catalogue can have it. Returns whether the
@@ -51,7 +51,7 @@ final class DiskReturn: Sendable {
         // With room for slots it is not the disk that the catalogue lacks.
         guard (try? gate.requireOpen()) != nil, !hasRoomForSlots else { return false }
         let count = segments.count
-        guard (try? references.requireOwnFiles(0, count * files.sectorsPerSegment)) != nil else {
+        guard (try? references.requireOwnFiles(0, count * disk.sectorsPerSegment)) != nil else {
             return false
         }
         for number in 0..<count { punch(number) }
@@ -66,9 +66,9 @@ final class DiskReturn: Sendable {
     /// Punches holes for a segment's free runs, which are reserved meanwhile.
     private func punch(_ number: Int) {
         let runs = lock.withLock { sectors.reserveFreeRuns(of: number) }
-        for run in runs { files.punch(number, sectors: run) }
+        for run in runs { disk.giveBack(number, sectors: run) }
         lock.withLock {
-            let first = files.sectors(of: number).lowerBound
+            let first = disk.sectors(of: number).lowerBound
             for run in runs { sectors.abandon(first + UInt64(run.lowerBound), run.count) }
         }
     }

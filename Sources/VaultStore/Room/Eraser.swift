@@ -8,7 +8,7 @@ import VaultFormat
 /// them instead of releasing them. A freeze adds the entries that are left to its commit's delta again, because its
 /// root marks older deltas as released; so after a crash at any moment they are merely free.
 public final class Eraser: Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let gate: WriteGate
     private let freed: FreedRoom
     private let references: ReferenceGuard
@@ -18,7 +18,7 @@ public final class Eraser: Sendable {
     private let running = Lock()
 
     init(_ parts: SpaceParts, _ references: ReferenceGuard) {
-        (files, gate, freed, buffers) = (parts.files, parts.gate, parts.freed, parts.buffers)
+        (disk, gate, freed, buffers) = (parts.disk, parts.gate, parts.freed, parts.buffers)
         self.references = references
     }
 
@@ -53,7 +53,7 @@ public final class Eraser: Sendable {
             let bytes = buffer.slice(0, sectors * Geometry.sectorBytes)
             random.fill(bytes)
             // If the disk refuses this write, it will also refuse the next one there.
-            try? files.write(sector, UnsafeRawBufferPointer(bytes))
+            try? disk.write(sector, UnsafeRawBufferPointer(bytes))
         }
     }
 }

@@ -4,7 +4,7 @@ import VaultFormat
 
 /// The disk of the host, which a vault that grows takes its room from.
 final class HostRoom: Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     /// The last reported available bytes, and the monotonic time in milliseconds until which they are used.
     private let known = Mutex<(bytes: UInt64, until: Int64)?>(nil)
     private let last = Atomic<UInt64>(.max)
@@ -21,14 +21,14 @@ final class HostRoom: Sendable {
     private static let ampleBytes: UInt64 = 8 << 30
     private static let knownMilliseconds: Int64 = 50
 
-    init(_ files: SegmentFiles) { self.files = files }
+    init(_ disk: SpaceDisk) { self.disk = disk }
 
     /// Bytes available on the disk. If they are far more than can be written meanwhile, the result is cached briefly,
     /// because it is queried several times a file.
     func available() throws(StoreError) -> UInt64 {
         let now = MonotonicClock.milliseconds
         if let known = known.withLock({ $0 }), now < known.until { return known.bytes }
-        let bytes = try files.hostStatus().availableBytes
+        let bytes = try disk.availableBytes()
         last.store(bytes, ordering: .relaxed)
         known.withLock { $0 = bytes > Self.ampleBytes ? (bytes, now + Self.knownMilliseconds) : nil }
         return bytes

@@ -30,7 +30,7 @@ enum WriteArea {
 /// others take it.
 public final class SectorRoom: @unchecked Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let sectors: SectorAllocator
     private let segments: SegmentRoles
     private let host: HostRoom
@@ -48,10 +48,10 @@ public final class SectorRoom: @unchecked Sendable {
     private static let tightBytes: UInt64 = 4 << 20
 
     init(
-        _ root: RootRecord, _ files: SegmentFiles, _ sectors: SectorAllocator, _ segments: SegmentRoles,
+        _ root: RootRecord, _ disk: SpaceDisk, _ sectors: SectorAllocator, _ segments: SegmentRoles,
         _ host: HostRoom, grows: Bool, limits: Limits, lock: Lock
     ) {
-        (self.files, self.sectors, self.segments, self.host) = (files, sectors, segments, host)
+        (self.disk, self.sectors, self.segments, self.host) = (disk, sectors, segments, host)
         (self.grows, self.limits, self.lock) = (grows, limits, lock)
         (peak, firstSegment) = (root.peakSectors, root.evasion.segment)
     }
@@ -66,7 +66,7 @@ public final class SectorRoom: @unchecked Sendable {
         let perPage = MapLayout.countsPerPage
         let stored = max(pages.pageCount(of: .usage), (present + perPage - 1) / perPage)
         var counts: [UInt32] = []
-        let most = UInt32(files.sectorsPerSegment)
+        let most = UInt32(disk.sectorsPerSegment)
         for page in 0..<stored {
             for pair in try pages.words(.usage, page, count: perPage / 2) {
                 counts.append(min(UInt32(truncatingIfNeeded: pair), most))
@@ -85,7 +85,7 @@ public final class SectorRoom: @unchecked Sendable {
 
     // MARK: How much there is
 
-    public var perSegment: Int { files.sectorsPerSegment }
+    public var perSegment: Int { disk.sectorsPerSegment }
 
     /// Capacity and use of the space.
     public var capacity: SpaceUse {
@@ -190,7 +190,7 @@ public final class SectorRoom: @unchecked Sendable {
             most = Int(min(UInt64(most), free - Self.systemReserve))
         }
         while let taken = try take(least: least, most: most, near: near, area, mayGrow) {
-            if segments.isPresent(Int(taken.sector / UInt64(files.sectorsPerSegment))) { return taken }
+            if segments.isPresent(Int(taken.sector / UInt64(disk.sectorsPerSegment))) { return taken }
             try sectors.abandon(taken.sector, taken.count)
         }
         return nil
@@ -201,8 +201,8 @@ public final class SectorRoom: @unchecked Sendable {
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {
         if area == .onDisk {
             return try sectors.take(least: least, most: most, near: nil) {
-                [files] (number, first) throws(StoreError) in
-                try files.storedSectors(number, from: first)
+                [disk] (number, first) throws(StoreError) in
+                try disk.storedSectors(number, from: first)
             }
         }
         if let found = try sectors.take(least: least, most: most, near: near) { return found }
@@ -232,7 +232,7 @@ public final class SectorRoom: @unchecked Sendable {
     func reserveFreeRuns(of segment: Int) -> [Range<Int>] {
         guard !segments.isOfPages(segment), segment < sectors.segmentCount else { return [] }
         let used = UInt64(sectors.usedCounts[segment]) * UInt64(Geometry.sectorBytes)
-        guard files.blockBytes(segment) > used + Self.spareSegmentBytes else { return [] }
+        guard disk.blockBytes(segment) > used + Self.spareSegmentBytes else { return [] }
         return sectors.reserveFreeRuns(of: segment, least: Geometry.sectorsPerPage)
     }
 
@@ -250,7 +250,7 @@ public final class SectorRoom: @unchecked Sendable {
 
     /// Marks given sectors of one segment as used if all of them are free and may have content. Under the lock.
     func allocate(at sector: UInt64, _ count: Int) throws(StoreError) -> Bool {
-        let segment = Int(sector / UInt64(files.sectorsPerSegment))
+        let segment = Int(sector / UInt64(disk.sectorsPerSegment))
         guard segment < sectors.segmentCount, !segments.isOfPages(segment) else { return false }
         return try sectors.allocate(at: sector, count)
     }

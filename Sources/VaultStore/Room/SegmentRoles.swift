@@ -8,7 +8,7 @@ public import VaultFormat
 /// others take it.
 public final class SegmentRoles: @unchecked Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let sectors: SectorAllocator
     private let grows: Bool
     private let slotsPerPair: Int
@@ -28,12 +28,12 @@ public final class SegmentRoles: @unchecked Sendable {
     var keepsFreeSectors = false
 
     init(
-        _ pairs: [SegmentPair], _ files: SegmentFiles, _ sectors: SectorAllocator, grows: Bool, lock: Lock,
+        _ pairs: [SegmentPair], _ disk: SpaceDisk, _ sectors: SectorAllocator, grows: Bool, lock: Lock,
         countNow: @escaping @Sendable () -> Int
     ) {
-        (pagePairs, self.files, self.sectors, self.grows, self.lock) = (pairs, files, sectors, grows, lock)
+        (pagePairs, self.disk, self.sectors, self.grows, self.lock) = (pairs, disk, sectors, grows, lock)
         self.countNow = countNow
-        slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
+        slotsPerPair = Int(disk.segmentBytes) / Geometry.pageBytes
         noteEnd()
     }
 
@@ -59,7 +59,7 @@ public final class SegmentRoles: @unchecked Sendable {
         let count = sectors.segmentCount
         if grows {
             guard count + 2 <= Geometry.segmentsMax else { throw .noRoom }
-            for number in [count, count + 1] { try files.create(number) }
+            for number in [count, count + 1] { try disk.create(number) }
             sectors.addSegments(to: count + 2)
             pagePairs.append(SegmentPair(a: UInt32(count), b: UInt32(count + 1)))
         } else {
@@ -150,7 +150,7 @@ public final class SegmentRoles: @unchecked Sendable {
 
     /// Sets the end of the file of all spaces, beyond which nothing is written.
     private func noteEnd() {
-        files.leastBytes = grows ? 0 : UInt64(countNow()) * files.layout.rowBytes
+        disk.limit(to: countNow())
     }
 
     /// In a vault that grows, creates a segment for content. Returns false if the format allows no more. Under the
@@ -158,7 +158,7 @@ public final class SegmentRoles: @unchecked Sendable {
     func addForContent() throws(StoreError) -> Bool {
         let number = sectors.segmentCount
         guard number < Geometry.segmentsMax else { return false }
-        try files.create(number)
+        try disk.create(number)
         sectors.addSegments(to: number + 1)
         return true
     }
@@ -171,7 +171,7 @@ public final class SegmentRoles: @unchecked Sendable {
         }
         var count = sectors.segmentCount
         let end = min(count + wanted - empty.count, Geometry.segmentsMax)
-        while count < end, (try? files.create(count)) != nil { count += 1 }
+        while count < end, (try? disk.create(count)) != nil { count += 1 }
         sectors.addSegments(to: count)
     }
 
@@ -186,7 +186,7 @@ public final class SegmentRoles: @unchecked Sendable {
         lock.withLock {
             let pages = ofPages
             while let last = sectors.lastRemovable, !pages.contains(last) {
-                guard !mayHoldNewerState(last), files.remove(last) else { return }
+                guard !mayHoldNewerState(last), disk.remove(last) else { return }
                 sectors.removeLast()
             }
         }
@@ -197,19 +197,19 @@ public final class SegmentRoles: @unchecked Sendable {
     public func removeUnusedEnd() throws(StoreError) {
         guard grows else { return }
         removeLast()
-        try files.sync()
+        try disk.sync()
     }
 
     /// Whether a segment has data that must stay, used or not; see `keepsFreeSectors`.
     private func mayHoldNewerState(_ number: Int) -> Bool {
-        keepsFreeSectors && files.hasFile(number) && !files.isHole(number)
+        keepsFreeSectors && disk.exists(number) && !disk.isHole(number)
     }
 
     // MARK: Lost segments
 
     /// Whether a segment has a file that content can be written to; if not, it gets none from now on. Under the lock.
     func isPresent(_ segment: Int) -> Bool {
-        if found.contains(segment) || files.hasRoom(for: segment) {
+        if found.contains(segment) || disk.hasRoom(for: segment) {
             found.insert(segment)
             return true
         }
@@ -225,7 +225,7 @@ public final class SegmentRoles: @unchecked Sendable {
         // A segment that may hold a newer state stays at the end: the gaps before it are filled as well.
         let stays = { [self] (number: Int) in !sectors.isUnused(number) || mayHoldNewerState(number) }
         let last = !fillsGaps ? 0 : lock.withLock { (0..<sectors.segmentCount).last(where: stays) } ?? 0
-        for number in numbers + (0..<last).filter({ !files.hasFile($0) }) { try files.create(number) }
+        for number in numbers + (0..<last).filter({ !disk.exists($0) }) { try disk.create(number) }
         lock.withLock {
             lost.subtract(numbers)
             updateExcluded()
@@ -238,9 +238,9 @@ public final class SegmentRoles: @unchecked Sendable {
         guard grows else { return }
         let own = all ? min(sectors.segmentCount, countNow()) : 0
         for number in Set(0..<own).union(ofPages).sorted()
-        where (try? files.writtenSectors(number)) == nil {
+        where (try? disk.writtenSectors(number)) == nil {
             // Its contents are lost. If the disk is full, later writes to it fail and report that.
-            try? files.create(number)
+            try? disk.create(number)
         }
     }
 
@@ -250,7 +250,7 @@ public final class SegmentRoles: @unchecked Sendable {
     /// pages.
     public func isPossible(_ run: ExtentRun) -> Bool {
         let chunk = UInt64(Geometry.chunkBytes)
-        let perSegment = UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(disk.sectorsPerSegment)
         let sectorsMax = sectorCount
         guard run.length > 0, run.length / chunk < sectorsMax, run.sector < sectorsMax,
             run.length <= chunk || run.offset % chunk == 0, run.offset < Geometry.numberMax,
@@ -269,11 +269,11 @@ public final class SegmentRoles: @unchecked Sendable {
     }
 
     /// The number of sectors of all segments.
-    var sectorCount: UInt64 { UInt64(count) * UInt64(files.sectorsPerSegment) }
+    var sectorCount: UInt64 { UInt64(count) * UInt64(disk.sectorsPerSegment) }
 
     /// Whether the segment of a sector holds pages.
     func holdsPages(atSector sector: UInt64) -> Bool {
-        let segment = Int(sector / UInt64(files.sectorsPerSegment))
+        let segment = Int(sector / UInt64(disk.sectorsPerSegment))
         return lock.withLock { sectors.excluded.contains(segment) && isOfPages(segment) }
     }
 
@@ -292,7 +292,7 @@ public final class SegmentRoles: @unchecked Sendable {
     /// none is free, however much room there is.
     public func beginVacating() -> Range<UInt64>? {
         lock.withLock {
-            let perSegment = UInt64(files.sectorsPerSegment)
+            let perSegment = UInt64(disk.sectorsPerSegment)
             // Nothing is moved into one that is free.
             vacating.formUnion(unusedSegments)
             updateExcluded()
@@ -309,7 +309,7 @@ public final class SegmentRoles: @unchecked Sendable {
             guard elsewhere >= used + used / 8 + SectorRoom.systemReserve else { return nil }
             vacating.insert(candidate)
             updateExcluded()
-            return files.sectors(of: candidate)
+            return disk.sectors(of: candidate)
         }
     }
 
@@ -332,6 +332,6 @@ public final class SegmentRoles: @unchecked Sendable {
     }
 
     private func segment(of sectors: Range<UInt64>) -> Int {
-        Int(sectors.lowerBound / UInt64(files.sectorsPerSegment))
+        Int(sectors.lowerBound / UInt64(disk.sectorsPerSegment))
     }
 }

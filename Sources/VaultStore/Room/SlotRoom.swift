@@ -5,7 +5,7 @@ import VaultFormat
 ///
 /// Unchecked Sendable: everything mutable is under the space's lock, with which all functions are called.
 final class SlotRoom: @unchecked Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let segments: SegmentRoles
     private let host: HostRoom
     private let limits: Limits
@@ -22,12 +22,12 @@ final class SlotRoom: @unchecked Sendable {
     private static let slotsPerLeastStep = 32
 
     init(
-        _ root: RootRecord, _ files: SegmentFiles, _ segments: SegmentRoles, _ host: HostRoom, grows: Bool,
+        _ root: RootRecord, _ disk: SpaceDisk, _ segments: SegmentRoles, _ host: HostRoom, grows: Bool,
         limits: Limits
     ) {
-        (self.files, self.segments, self.host) = (files, segments, host)
+        (self.disk, self.segments, self.host) = (disk, segments, host)
         (self.grows, self.limits) = (grows, limits)
-        slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
+        slotsPerPair = Int(disk.segmentBytes) / Geometry.pageBytes
         (splitPair, isAbove) = (root.evasion.splitPair, root.evasion.isAbove)
         slots = SlotAllocator(
             slotsPerPair: slotsPerPair, pairCount: root.pairs.count, words: [], backed: 0)
@@ -51,7 +51,7 @@ final class SlotRoom: @unchecked Sendable {
         let pairs = segments.pairs
         guard grows, let last = pairs.last else { return slotsPerPair * pairs.count }
         // A missing file is damage, which reading its pages reports.
-        let sectors = [last.a, last.b].map { (try? files.writtenSectors(Int($0))) ?? 0 }.min() ?? 0
+        let sectors = [last.a, last.b].map { (try? disk.writtenSectors(Int($0))) ?? 0 }.min() ?? 0
         return slotsPerPair * (pairs.count - 1) + sectors / Geometry.sectorsPerPage
     }
 
@@ -148,7 +148,7 @@ final class SlotRoom: @unchecked Sendable {
         let count = min(slots.backedSlots - before + perStep, slotsPerPair)
         guard let pair = segments.pairs.last else { return }
         for number in [pair.a, pair.b] {
-            try files.preallocate(Int(number), bytes: UInt64(count * Geometry.pageBytes))
+            try disk.reserve(Int(number), bytes: UInt64(count * Geometry.pageBytes))
         }
         slots.back(before + count)
     }
@@ -161,7 +161,7 @@ final class SlotRoom: @unchecked Sendable {
         for (index, pair) in segments.pairs.enumerated() {
             let count = min(slotsPerPair, slots.backedSlots - slotsPerPair * index)
             for number in [pair.a, pair.b] {
-                try? files.preallocate(Int(number), bytes: UInt64(count * Geometry.pageBytes))
+                try? disk.reserve(Int(number), bytes: UInt64(count * Geometry.pageBytes))
             }
         }
     }
@@ -223,7 +223,7 @@ final class SlotRoom: @unchecked Sendable {
         guard count > before, count < slots.backedSlots else { return }
         for number in [pair.a, pair.b] {
             let bytes = UInt64((count - before) * Geometry.pageBytes)
-            guard files.shorten(Int(number), to: bytes) else { return }
+            guard disk.shorten(Int(number), to: bytes) else { return }
         }
         slots.unback(count)
     }

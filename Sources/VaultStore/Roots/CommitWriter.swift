@@ -7,7 +7,7 @@ import VaultFormat
 /// others take it. One thread at a time freezes and publishes.
 final class CommitWriter: @unchecked Sendable {
     private let lock: Lock
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let codec: PageCodec
     private let gate: WriteGate
     private let segments: SegmentRoles
@@ -34,7 +34,7 @@ final class CommitWriter: @unchecked Sendable {
     init(
         _ opened: OpenedRoot, _ parts: SpaceParts, epoch: UInt64, bootHash: [UInt8], pagesPerWrite: Int
     ) {
-        (lock, files, codec, gate) = (parts.lock, parts.files, parts.codec, parts.gate)
+        (lock, disk, codec, gate) = (parts.lock, parts.disk, parts.codec, parts.gate)
         (segments, sectors, slots, pages) = (parts.segments, parts.sectors, parts.slots, parts.pages)
         (freed, ledger, roots, next) = (parts.freed, parts.ledger, parts.roots, parts.next)
         (unsynced, self.epoch, self.bootHash) = (parts.unsynced, epoch, bootHash)
@@ -107,7 +107,7 @@ final class CommitWriter: @unchecked Sendable {
     }
 
     private func sync() throws(StoreError) {
-        do throws(StoreError) { try files.sync() } catch {
+        do throws(StoreError) { try disk.sync() } catch {
             lock.withLock { unsynced.noteLost() }
             throw error
         }
@@ -179,7 +179,7 @@ final class CommitWriter: @unchecked Sendable {
     /// Seals and writes the pages of a commit, then their maps. Returns the root to publish.
     private func writeCommit(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) -> RootRecord {
         let changed = try lock.withLock { () throws(StoreError) in try assignSlots(frozen) }
-        var writer = PageWriter(files: files, codec: codec, pagesMax: pagesPerWrite)
+        var writer = PageWriter(disk: disk, codec: codec, pagesMax: pagesPerWrite)
         var references: [Reference] = []
         references.reserveCapacity(changed.count)
         for page in changed {

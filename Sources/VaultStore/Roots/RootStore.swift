@@ -49,14 +49,14 @@ struct RootRings: Sendable {
 ///
 /// Unchecked Sendable: its state is only changed by the publishing thread, and when a space is opened.
 final class RootStore: @unchecked Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let codec: PageCodec
     private(set) var rings: RootRings
     /// Copies of durable roots that the next durable commit writes again.
     private var torn: [TornRoot]
 
-    init(_ files: SegmentFiles, _ codec: PageCodec, _ rings: RootRings, torn: [TornRoot]) {
-        (self.files, self.codec, self.rings, self.torn) = (files, codec, rings, torn)
+    init(_ disk: SpaceDisk, _ codec: PageCodec, _ rings: RootRings, torn: [TornRoot]) {
+        (self.disk, self.codec, self.rings, self.torn) = (disk, codec, rings, torn)
     }
 
     // MARK: Reading
@@ -73,13 +73,13 @@ final class RootStore: @unchecked Sendable {
 
     /// Reads the newer valid copy of every root slot. A power cut may leave one copy older. If the newer one were
     /// ignored now, it would reappear when the older copy is torn, after its pages were reused.
-    static func read(_ files: SegmentFiles, _ codec: PageCodec) -> Reading {
+    static func read(_ disk: SpaceDisk, _ codec: PageCodec) -> Reading {
         var reading = Reading()
         for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
             var errors: [StoreError] = []
             let copies = (0..<2).map { copy -> RootRecord? in
                 do throws(StoreError) {
-                    return try read(files, codec, slot: slot, copy: copy)
+                    return try read(disk, codec, slot: slot, copy: copy)
                 } catch {
                     errors.append(error)
                     if case .newer(let version) = error { reading.newer = version }
@@ -99,22 +99,22 @@ final class RootStore: @unchecked Sendable {
     }
 
     /// The roots of `read`. Throws `newer` if a later release made any of them.
-    static func known(_ files: SegmentFiles, _ codec: PageCodec) throws(StoreError) -> [FoundRoot] {
-        let reading = read(files, codec)
+    static func known(_ disk: SpaceDisk, _ codec: PageCodec) throws(StoreError) -> [FoundRoot] {
+        let reading = read(disk, codec)
         if let newer = reading.newer { throw .newer(newer) }
         return reading.found
     }
 
     /// Reads all roots again, as `read`.
-    func found() -> [FoundRoot] { Self.read(files, codec).found }
+    func found() -> [FoundRoot] { Self.read(disk, codec).found }
 
     /// Nil if no root opens there.
     private static func read(
-        _ files: SegmentFiles, _ codec: PageCodec, slot: Int, copy: Int
+        _ disk: SpaceDisk, _ codec: PageCodec, slot: Int, copy: Int
     ) throws(StoreError) -> RootRecord? {
         let identity = PageIdentity(role: .root, index: UInt32(slot))
         return try withUnsafeTemporaryPage { (sealed) throws(StoreError) -> RootRecord? in
-            try files.read(sector(slot, copy: copy, files), into: sealed)
+            try disk.read(sector(slot, copy: copy, disk), into: sealed)
             return try withUnsafeTemporaryPage { (plain) throws(StoreError) -> RootRecord? in
                 let isOpen = codec.open(
                     UnsafeRawBufferPointer(sealed), as: identity, copy: UInt8(copy), expected: nil,
@@ -125,17 +125,17 @@ final class RootStore: @unchecked Sendable {
     }
 
     /// The first sector of a slot's copy. The first pair is always segments 0 and 1.
-    static func sector(_ slot: Int, copy: Int, _ files: SegmentFiles) -> UInt64 {
-        UInt64(copy * files.sectorsPerSegment + slot * Geometry.sectorsPerPage)
+    static func sector(_ slot: Int, copy: Int, _ disk: SpaceDisk) -> UInt64 {
+        UInt64(copy * disk.sectorsPerSegment + slot * Geometry.sectorsPerPage)
     }
 
-    func sector(_ slot: Int, copy: Int) -> UInt64 { Self.sector(slot, copy: copy, files) }
+    func sector(_ slot: Int, copy: Int) -> UInt64 { Self.sector(slot, copy: copy, disk) }
 
     // MARK: Writing
 
     /// Writes a root into a slot, both copies or the given ones.
     private static func write(
-        _ root: RootRecord, slot: Int, copies: Range<Int> = 0..<2, _ files: SegmentFiles, _ codec: PageCodec
+        _ root: RootRecord, slot: Int, copies: Range<Int> = 0..<2, _ disk: SpaceDisk, _ codec: PageCodec
     ) throws(StoreError) {
         let identity = PageIdentity(role: .root, index: UInt32(slot))
         try withUnsafeTemporaryPage { (plain) throws(StoreError) in
@@ -144,7 +144,7 @@ final class RootStore: @unchecked Sendable {
                 try withUnsafeTemporaryPage { (sealed) throws(StoreError) in
                     _ = codec.seal(
                         UnsafeRawBufferPointer(plain), as: identity, copy: UInt8(copy), into: sealed)
-                    try files.write(sector(slot, copy: copy, files), UnsafeRawBufferPointer(sealed))
+                    try disk.write(sector(slot, copy: copy, disk), UnsafeRawBufferPointer(sealed))
                 }
             }
         }
@@ -154,7 +154,7 @@ final class RootStore: @unchecked Sendable {
     func write(_ root: RootRecord) throws(StoreError) {
         let slot = root.isDurable ? rings.nextDurable : rings.nextSoft
         if !root.isDurable { rings.hasSoft = true }
-        try Self.write(root, slot: slot, files, codec)
+        try Self.write(root, slot: slot, disk, codec)
         if root.isDurable { mend(but: slot) }
         if root.isDurable { rings.durable = slot } else { rings.soft = slot }
     }
@@ -163,7 +163,7 @@ final class RootStore: @unchecked Sendable {
     private func mend(but slot: Int) {
         for torn in torn where torn.slot != slot {
             let copies = torn.copy..<torn.copy + 1
-            try? Self.write(torn.root, slot: torn.slot, copies: copies, files, codec)
+            try? Self.write(torn.root, slot: torn.slot, copies: copies, disk, codec)
         }
         torn = []
     }
@@ -173,7 +173,7 @@ final class RootStore: @unchecked Sendable {
 
     /// Has the next sync cover the newest durable root: its writer may have been killed before its own.
     func markNewestUnsynced() {
-        for copy in 0..<2 { files.markUnsynced(sector(rings.durable, copy: copy)) }
+        for copy in 0..<2 { disk.markUnsynced(sector(rings.durable, copy: copy)) }
     }
 
     /// Avoids, from now on, the slot that the next durable root of another mount would use; see `Evasion`.
@@ -186,20 +186,20 @@ final class RootStore: @unchecked Sendable {
             for copy in 0..<2 {
                 try withUnsafeTemporaryPage { (bytes) throws(StoreError) in
                     fillRandom(bytes)
-                    try files.write(sector(slot, copy: copy), UnsafeRawBufferPointer(bytes))
+                    try disk.write(sector(slot, copy: copy), UnsafeRawBufferPointer(bytes))
                 }
             }
         }
-        try files.sync()
+        try disk.sync()
         rings.hasSoft = false
     }
 
     /// Writes the first roots of an empty space: only the first pair of segments is in use.
-    static func format(_ files: SegmentFiles, _ codec: PageCodec, grows: Bool) throws(StoreError) {
+    static func format(_ disk: SpaceDisk, _ codec: PageCodec, grows: Bool) throws(StoreError) {
         if grows {
             for number in 0..<2 {
-                try files.create(number)
-                try files.preallocate(number, bytes: min(2 << 20, files.segmentBytes))
+                try disk.create(number)
+                try disk.reserve(number, bytes: min(2 << 20, disk.segmentBytes))
             }
         }
         var root = RootRecord(
@@ -210,9 +210,9 @@ final class RootStore: @unchecked Sendable {
         // The whole ring is written, so that a slot without a root is always damage.
         for slot in RootLayout.durableSlots {
             (root.base, root.generation) = (root.generation, root.generation + 1)
-            try write(root, slot: slot, files, codec)
+            try write(root, slot: slot, disk, codec)
         }
-        try files.sync()
+        try disk.sync()
     }
 
     #if DEBUG

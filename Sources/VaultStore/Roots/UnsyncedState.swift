@@ -6,7 +6,7 @@ import VaultFormat
 ///
 /// Unchecked Sendable: everything mutable is under the space's lock. Functions marked so are called with it held.
 final class UnsyncedState: @unchecked Sendable {
-    private let files: SegmentFiles
+    private let disk: SpaceDisk
     private let reader: PageReader
     private let store: PageStore
     private let extents: ExtentCodec
@@ -17,10 +17,10 @@ final class UnsyncedState: @unchecked Sendable {
     private(set) var isLost = false
 
     init(
-        _ files: SegmentFiles, _ reader: PageReader, _ store: PageStore, _ extents: ExtentCodec,
+        _ disk: SpaceDisk, _ reader: PageReader, _ store: PageStore, _ extents: ExtentCodec,
         _ buffers: BufferPool
     ) {
-        (self.files, self.reader, self.store) = (files, reader, store)
+        (self.disk, self.reader, self.store) = (disk, reader, store)
         (self.extents, self.buffers) = (extents, buffers)
     }
 
@@ -60,13 +60,13 @@ final class UnsyncedState: @unchecked Sendable {
     /// failed sync, after which the kernel treats lost pages as clean.
     func mark(_ soft: RootRecord, since base: RootRecord) {
         for pair in soft.pairs {
-            files.markUnsynced(files.sectors(of: Int(pair.a)).lowerBound)
-            files.markUnsynced(files.sectors(of: Int(pair.b)).lowerBound)
+            disk.markUnsynced(disk.sectors(of: Int(pair.a)).lowerBound)
+            disk.markUnsynced(disk.sectors(of: Int(pair.b)).lowerBound)
         }
         try? reader.forEachDelta(from: soft.delta, pairs: soft.pairs, after: base.generation) {
-            [files] _, _, entries in
+            [disk] _, _, entries in
             for entry in entries where entry.kind == DeltaLayout.kindExtentsWritten {
-                files.markUnsynced(entry.start)
+                disk.markUnsynced(entry.start)
             }
         }
         noteLost()
@@ -75,7 +75,7 @@ final class UnsyncedState: @unchecked Sendable {
     /// Opens consecutive extents; the length in each descriptor gives the start of the next.
     private func openExtents(_ sectors: Range<UInt64>) throws(StoreError) {
         var sector = sectors.lowerBound
-        let perSegment = UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(disk.sectorsPerSegment)
         while sector < sectors.upperBound {
             // No extent crosses the end of its segment.
             let limit = min(sectors.upperBound - sector, perSegment - sector % perSegment)
@@ -89,9 +89,9 @@ final class UnsyncedState: @unchecked Sendable {
         defer { buffers.give(buffer) }
         let extent = buffer.slice(0, min(limit, Geometry.sectorsPerChunk) * Geometry.sectorBytes)
         func fault() -> StoreError {
-            files.fault(at: sector, extent.count / Geometry.sectorBytes).map { StoreError($0) } ?? .damaged
+            disk.fault(at: sector, extent.count / Geometry.sectorBytes).map { StoreError($0) } ?? .damaged
         }
-        do throws(StoreError) { try files.read(sector, into: extent) } catch {
+        do throws(StoreError) { try disk.read(sector, into: extent) } catch {
             throw error == .damaged ? fault() : error
         }
         guard let descriptor = extents.openDescriptor(UnsafeRawBufferPointer(extent)) else { throw fault() }
@@ -152,8 +152,8 @@ final class UnsyncedState: @unchecked Sendable {
             while done < sectors {
                 let count = min(sectors - done, buffer.count / Geometry.sectorBytes)
                 let bytes = buffer.slice(0, count * Geometry.sectorBytes)
-                try files.read(sector + UInt64(done), into: bytes)
-                try files.write(sector + UInt64(done), UnsafeRawBufferPointer(bytes))
+                try disk.read(sector + UInt64(done), into: bytes)
+                try disk.write(sector + UInt64(done), UnsafeRawBufferPointer(bytes))
                 done += count
             }
         }

@@ -13,11 +13,11 @@ struct UnreadableState: Sendable {
 }
 
 extension UnreadableState {
-    init(_ root: RootRecord, _ error: StoreError, _ files: SegmentFiles) {
+    init(_ root: RootRecord, _ error: StoreError, _ disk: SpaceDisk) {
         self.init(generation: root.generation, isDurable: root.isDurable, error: error)
         guard error == .damaged else { return }
         // A page in a missing segment does not open.
-        let missing = root.pairs.flatMap { [Int($0.a), Int($0.b)] }.first { !files.hasFile($0) }
+        let missing = root.pairs.flatMap { [Int($0.a), Int($0.b)] }.first { !disk.exists($0) }
         if let missing { self.error = .segmentMissing(missing) }
     }
 }

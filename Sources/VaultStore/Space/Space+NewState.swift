@@ -7,9 +7,9 @@ extension Space {
     ///
     /// - Returns: also all roots that were found.
     static func openBlank(
-        files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions
+        disk: SpaceDisk, keys: SpaceKeys, options: SpaceOptions
     ) throws(StoreError) -> NewState {
-        let found = try RootStore.known(files, PageCodec(key: keys.page))
+        let found = try RootStore.known(disk, PageCodec(key: keys.page))
         let newest = found.max { $0.root.generation < $1.root.generation }?.root
         let durable = found.filter(\.root.isDurable).max { $0.root.generation < $1.root.generation }
         let generation = newest?.generation ?? 0
@@ -27,7 +27,7 @@ extension Space {
         let opened = OpenedRoot(
             root: blank, rings: rings, newestGeneration: generation, releaseLimit: generation,
             durableDelta: .absent, torn: [], unreadable: [])
-        let space = try Space(opened, files: files, keys: keys, options: options)
+        let space = try Space(opened, disk: disk, keys: keys, options: options)
         return NewState(space: space, roots: found)
     }
 }
@@ -49,7 +49,7 @@ public struct NewState: Sendable {
     /// Makes the sectors of a found or known-damaged extent part of the new state. Returns false if some of them are
     /// already in use, or no extent can lie there.
     public func allocate(_ run: ExtentRun) throws(StoreError) -> Bool {
-        let perSegment = UInt64(space.parts.files.sectorsPerSegment)
+        let perSegment = UInt64(space.parts.disk.sectorsPerSegment)
         guard run.sector / perSegment == (run.endSector - 1) / perSegment else { return false }
         return try space.parts.lock.withLock { () throws(StoreError) in
             guard try space.sectors.allocate(at: run.sector, run.sectorCount) else { return false }
@@ -60,7 +60,7 @@ public struct NewState: Sendable {
 
     /// Frees allocated sectors that the new state does not refer to. They are not overwritten until it is complete.
     public func free(_ ranges: [Range<UInt64>]) {
-        let perSegment = UInt64(space.parts.files.sectorsPerSegment)
+        let perSegment = UInt64(space.parts.disk.sectorsPerSegment)
         space.parts.lock.withLock {
             for range in ranges {
                 var first = range.lowerBound
@@ -105,12 +105,12 @@ extension UnlockedSpace {
     ///
     /// - Parameter readOnly: only to look for extents, whoever writes to the space.
     public func openNewState(readOnly: Bool = false) throws(VaultError) -> NewState {
-        var (files, keys, options) = try parts(readOnly: readOnly)
+        var (disk, keys, options) = try parts(readOnly: readOnly)
         countSegments(through: try vault.highestNumber(layout), &options)
         try begin(options.claim)
         let state: NewState
         do throws(StoreError) {
-            state = try Space.openBlank(files: files, keys: keys, options: options)
+            state = try Space.openBlank(disk: disk, keys: keys, options: options)
             state.space.segments.keepsFreeSectors = true
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
         guard let stop = state.space.formatStop, !readOnly else { return state }

@@ -35,11 +35,10 @@ struct SpaceOptions: Sendable {
 extension Space {
     /// Opens the newest state of a space: the newest soft root of this boot if everything in it opens, else the newest
     /// durable one. Throws `damaged` if there is none.
-    static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space
-    {
-        let roots = RootStore.read(files, PageCodec(key: keys.page))
+    static func open(disk: SpaceDisk, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space {
+        let roots = RootStore.read(disk, PageCodec(key: keys.page))
         if let newer = roots.newer { throw .newer(newer) }
-        let space = try open(roots.found, files: files, keys: keys, options: options)
+        let space = try open(roots.found, disk: disk, keys: keys, options: options)
         space.opening.hasLostNewestRoot = StructureCheck(of: space).isNewestRootLost(of: roots.found)
         space.opening.rootError = roots.error
         space.opening.missingRootCopy = (0..<2).first { copy in
@@ -51,7 +50,7 @@ extension Space {
     }
 
     private static func open(
-        _ found: [FoundRoot], files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions
+        _ found: [FoundRoot], disk: SpaceDisk, keys: SpaceKeys, options: SpaceOptions
     ) throws(StoreError) -> Space {
         let newest = found.map(\.root.generation).max() ?? 0
         let durables = found.filter(\.root.isDurable).sorted { $0.root.generation > $1.root.generation }
@@ -73,14 +72,14 @@ extension Space {
                 durableDelta: base.delta, torn: torn, unreadable: [])
             do throws(StoreError) {
                 return try twice { () throws(StoreError) in
-                    let space = try Space(opened, files: files, keys: keys, options: options)
+                    let space = try Space(opened, disk: disk, keys: keys, options: options)
                     let unsynced = space.parts.unsynced
                     try unsynced.open(soft, since: base, photos: !options.acceptsDamagedPhotos)
                     unsynced.mark(soft, since: base)
                     return space
                 }
             } catch {
-                unreadable.append(UnreadableState(soft, error, files))
+                unreadable.append(UnreadableState(soft, error, disk))
             }
         }
         // A root may be intact while its pages are damaged: an older root is better than none.
@@ -91,12 +90,12 @@ extension Space {
                 durableDelta: durable.root.delta, torn: torn, unreadable: unreadable)
             do throws(StoreError) {
                 let space = try twice { () throws(StoreError) in
-                    try Space(opened, files: files, keys: keys, options: options)
+                    try Space(opened, disk: disk, keys: keys, options: options)
                 }
                 if !options.isReadOnly { space.syncFoundRoot() }
                 return space
             } catch {
-                unreadable.append(UnreadableState(durable.root, error, files))
+                unreadable.append(UnreadableState(durable.root, error, disk))
             }
         }
         throw .damaged
@@ -121,6 +120,6 @@ extension Space {
     /// cover it. If the sync fails, another root is due.
     private func syncFoundRoot() {
         parts.roots.markNewestUnsynced()
-        if (try? parts.files.sync()) == nil { parts.lock.withLock { parts.next.noteChange() } }
+        if (try? parts.disk.sync()) == nil { parts.lock.withLock { parts.next.noteChange() } }
     }
 }

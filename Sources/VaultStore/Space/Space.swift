@@ -34,7 +34,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     let references: ReferenceGuard
     let extents: ExtentStore
     let commits: CommitWriter
-    let disk: DiskReturn
+    let diskReturn: DiskReturn
 
     /// Called before every commit is published, as `wasPublished` is after: for tests of concurrent actions.
     var willPublish: (@Sendable () -> Void)?
@@ -47,24 +47,23 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Segments that are read under other segments' names.
     public internal(set) var exchange: SegmentExchange?
 
-    init(_ opened: OpenedRoot, files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError)
-    {
+    init(_ opened: OpenedRoot, disk: SpaceDisk, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) {
         self.keys = keys
         self.options = options
         (isReadOnly, grows, limits) = (options.isReadOnly, options.grows, options.limits)
         epoch = randomNumber()
         opening = OpeningReport(unreadable: opened.unreadable)
-        parts = try SpaceParts(opened, files, keys, options)
+        parts = try SpaceParts(opened, disk, keys, options)
         (segments, sectors, ledger) = (parts.segments, parts.sectors, parts.ledger)
         references = ReferenceGuard(
-            files, parts.gate, segments, sectors, parts.next, parts.extentCodec, grows: grows,
+            disk, parts.gate, segments, sectors, parts.next, parts.extentCodec, grows: grows,
             lock: parts.lock)
         extents = ExtentStore(parts, references, grows: grows, epoch: epoch)
         commits = CommitWriter(
             opened, parts, epoch: epoch, bootHash: options.bootHash, pagesPerWrite: limits.pagesPerWrite)
         eraser = Eraser(parts, references)
         cover = CoverWriter(parts, references, commits, grows: grows)
-        disk = DiskReturn(parts, references, reservedSlots: limits.reservedSlots)
+        diskReturn = DiskReturn(parts, references, reservedSlots: limits.reservedSlots)
     }
 
     /// The rows of the catalogue above, by which sectors are recognised before they are written; nil in a space without
@@ -143,7 +142,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     public func resumeWriting() -> Bool {
         guard !isReadOnly, writeStop?.mayPass == true else { return false }
         parts.lock.withLock { parts.unsynced.noteLost() }
-        parts.files.reopenAll()
+        parts.disk.reopenAll()
         return parts.gate.reopen()
     }
 
@@ -164,7 +163,7 @@ public final class Space: PageStorage, @unchecked Sendable {
             isReadOnly: true, grows: grows, bootHash: options.bootHash,
             segmentCountNow: options.segmentCountNow, limits: limits)
         do throws(StoreError) {
-            return try Space(opened, files: parts.files, keys: keys, options: options)
+            return try Space(opened, disk: parts.disk, keys: keys, options: options)
         } catch {
             if !parts.freed.letGo(of: opened.root.generation) { throw .noRoom }
             throw error
@@ -191,7 +190,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     ///
     /// - Parameter commit: makes a durable commit of all changes.
     public func giveBack(_ commit: () throws(StoreError) -> Void) throws(StoreError) {
-        guard grows, disk.isWorthwhile else { return }
+        guard grows, diskReturn.isWorthwhile else { return }
         releaseBackupHolds()
         eraser.overwrite(most: .max / 2)
         // After the second commit no root refers to sectors that the first freed; the third's bitmaps have them free.
@@ -200,12 +199,12 @@ public final class Space: PageStorage, @unchecked Sendable {
             try commit()
             eraser.overwrite(most: .max / 2)
         }
-        try disk.run()
+        try diskReturn.run()
     }
 
     /// Returns the disk of free sectors to a host that is full, so that the catalogue can have it. Returns whether the
     /// catalogue can have more then. Best effort.
-    public func giveBackForSlots() -> Bool { grows && disk.runForSlots() }
+    public func giveBackForSlots() -> Bool { grows && diskReturn.runForSlots() }
 
     /// Bytes that a check reads: sectors in use and both copies of all pages.
     public var storedBytes: UInt64 {
@@ -248,6 +247,6 @@ public final class Space: PageStorage, @unchecked Sendable {
             try publish(freeze(), durable: true)
             eraser.overwrite(most: UInt64(Int64.max))
         }
-        try parts.files.sync()
+        try parts.disk.sync()
     }
 }

@@ -6,7 +6,7 @@ import VaultFormat
 struct SpaceParts: Sendable {
     /// Guards the mutable state of all parts. Locks nest in this order: the catalogue's, this one, those of `files`.
     let lock = Lock()
-    let files: SegmentFiles
+    let disk: SpaceDisk
     let codec: PageCodec
     let extentCodec: ExtentCodec
     let buffers: BufferPool
@@ -25,36 +25,36 @@ struct SpaceParts: Sendable {
 
     /// Makes the parts for a root, and reads what is allocated in its state.
     init(
-        _ opened: OpenedRoot, _ files: SegmentFiles, _ keys: SpaceKeys, _ options: SpaceOptions
+        _ opened: OpenedRoot, _ disk: SpaceDisk, _ keys: SpaceKeys, _ options: SpaceOptions
     ) throws(StoreError) {
         let (root, limits, grows) = (opened.root, options.limits, options.grows)
-        self.files = files
+        self.disk = disk
         codec = PageCodec(key: keys.page)
         extentCodec = ExtentCodec(keys)
         buffers = BufferPool(
             bufferBytes: ExtentStore.chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes,
             keptMax: limits.chunkBuffers)
         gate = WriteGate(isReadOnly: options.isReadOnly, claim: options.claim)
-        reader = PageReader(files, codec, notesHalved: !options.isReadOnly)
-        host = HostRoom(files)
+        reader = PageReader(disk, codec, notesHalved: !options.isReadOnly)
+        host = HostRoom(disk)
         next = NextCommit(generation: opened.newestGeneration + 1)
         let allocator = SectorAllocator(
-            sectorsPerSegment: files.sectorsPerSegment, usedCounts: [], limits: limits)
+            sectorsPerSegment: disk.sectorsPerSegment, usedCounts: [], limits: limits)
         segments = SegmentRoles(
-            root.pairs, files, allocator, grows: grows, lock: lock, countNow: options.segmentCountNow)
+            root.pairs, disk, allocator, grows: grows, lock: lock, countNow: options.segmentCountNow)
         pages = PageStore(root, reader, segments, next, lock, nodesMax: limits.mapNodes)
         sectors = SectorRoom(
-            root, files, allocator, segments, host, grows: grows, limits: limits, lock: lock)
-        slots = SlotRoom(root, files, segments, host, grows: grows, limits: limits)
+            root, disk, allocator, segments, host, grows: grows, limits: limits, lock: lock)
+        slots = SlotRoom(root, disk, segments, host, grows: grows, limits: limits)
         freed = FreedRoom(released: root.released, sectors, slots, next, options.copies, lock: lock)
         ledger = RoomLedger(
             segments, sectors, slots, pages, freed, host, gate, grows: grows, limits: limits, lock: lock)
-        unsynced = UnsyncedState(files, reader, pages, extentCodec, buffers)
+        unsynced = UnsyncedState(disk, reader, pages, extentCodec, buffers)
         var rings = opened.rings
         rings.avoided = root.evasion.root
-        roots = RootStore(files, codec, rings, torn: opened.torn)
+        roots = RootStore(disk, codec, rings, torn: opened.torn)
         // A snapshot, which is read beside the writable space, does not set it.
-        if !options.isReadOnly { files.gate = gate }
+        if !options.isReadOnly { disk.gate = gate }
         try slots.load(from: pages)
         try sectors.load(from: pages)
         slots.updateSegments()

@@ -1,4 +1,3 @@
-import Glibc
 import LinuxIO
 import VaultCrypto
 import VaultFormat
@@ -30,13 +29,11 @@ struct Header: Sendable {
         case damaged
     }
 
-    /// Reads the first valid copy of an open `obscura.vault`; repairs the other if `mayRepair`.
+    /// Reads the first valid copy of a vault's header; repairs the other if `mayRepair`.
     ///
     /// Sizes and versions are validated before any cryptography: a header cannot demand absurd memory.
-    static func read(
-        _ descriptor: Int32, calls: any FileSystemCalls, mayRepair: Bool
-    ) throws(VaultError) -> Header {
-        let copies = readCopies(descriptor, calls: calls)
+    static func read(from vault: any VaultHost, mayRepair: Bool) throws(VaultError) -> Header {
+        let copies = readCopies(vault)
         let states = copies.map { classify($0) }
         for (index, state) in states.enumerated() {
             if case .valid = state {
@@ -44,7 +41,7 @@ struct Header: Sendable {
                 let other = 1 - index
                 if mayRepair && copies[other] != copies[index] {
                     // Repairing is best effort: the vault is readable as it is.
-                    try? header.write(descriptor, calls: calls, copy: other)
+                    try? header.write(to: vault, copy: other)
                 }
                 return header
             }
@@ -56,8 +53,8 @@ struct Header: Sendable {
     }
 
     /// Whether copy A and copy B are valid. If both are and they differ, B counts as invalid.
-    static func copyStates(_ descriptor: Int32, calls: any FileSystemCalls) -> [Bool] {
-        let copies = readCopies(descriptor, calls: calls)
+    static func copyStates(_ vault: any VaultHost) -> [Bool] {
+        let copies = readCopies(vault)
         var states = copies.map { copy in
             if case .valid = classify(copy) { return true }
             return false
@@ -67,10 +64,10 @@ struct Header: Sendable {
     }
 
     /// Reads both copies; an unreadable one is empty.
-    private static func readCopies(_ descriptor: Int32, calls: any FileSystemCalls) -> [[UInt8]] {
+    private static func readCopies(_ vault: any VaultHost) -> [[UInt8]] {
         HeaderLayout.copyOffsets.map { offset in
             var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
-            let count = (try? calls.readFully(descriptor, at: offset, into: &copy)) ?? 0
+            let count = (try? vault.readHeader(at: offset, into: &copy)) ?? 0
             return count == copy.count ? copy : []
         }
     }
@@ -163,18 +160,17 @@ struct Header: Sendable {
     }
 
     /// Writes copy A, syncs, writes copy B, syncs: at any moment one of them is whole.
-    func write(_ descriptor: Int32, calls: any FileSystemCalls) throws(VaultError) {
+    func write(to vault: any VaultHost) throws(VaultError) {
         // ^C between the two would leave another header in copy B: a password that was to be gone may open that one.
         try withoutInterruption { () throws(VaultError) in
-            for copy in 0..<2 { try write(descriptor, calls: calls, copy: copy) }
+            for copy in 0..<2 { try write(to: vault, copy: copy) }
         }
     }
 
-    private func write(_ descriptor: Int32, calls: any FileSystemCalls, copy: Int) throws(VaultError) {
-        do throws(Errno) {
-            try calls.writeFully(descriptor, bytes, at: HeaderLayout.copyOffsets[copy])
-            try calls.sync(descriptor)
-        } catch { throw .system(error, "cannot write the header") }
+    private func write(to vault: any VaultHost, copy: Int) throws(VaultError) {
+        do throws(Errno) { try vault.writeHeader(bytes, at: HeaderLayout.copyOffsets[copy]) } catch {
+            throw .system(error, "cannot write the header")
+        }
     }
 
     // MARK: Key slots

@@ -62,15 +62,15 @@ extension UnlockedSpace {
         }
         if let found = space.obstacle(isRepair: access == .repairing) { return found }
         // A backup's log that could not be removed must not be applied to a newer state.
-        return CopyLog.isIn(vault) ? .io(.accessDenied) : nil
+        return vault.hasCopyLog ? .io(.accessDenied) : nil
     }
 
     /// Throws if a later release made the space, or is needed to change it. Called before anything of its files is
     /// changed without opening it.
     public func requireKnownFeatures() throws(VaultError) {
-        let (files, keys, _) = try parts(readOnly: true)
+        let (disk, keys, _) = try parts(readOnly: true)
         do throws(StoreError) {
-            for found in try RootStore.known(files, PageCodec(key: keys.page)) {
+            for found in try RootStore.known(disk, PageCodec(key: keys.page)) {
                 if let newer = found.root.format.writingObstacle { throw .newer(newer) }
             }
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
@@ -101,8 +101,8 @@ extension UnlockedSpace {
         readOnly: Bool, _ limits: Limits, _ takingOver: ((Int64) -> Void)? = nil, places: [Int: Int] = [:],
         acceptsDamagedPhotos: Bool = false, passesGaps: Bool = false
     ) throws(VaultError) -> Space {
-        var (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
-        files.exchanged = places
+        var (disk, keys, options) = try parts(readOnly: readOnly, limits: limits)
+        disk.exchanged = places
         options.acceptsDamagedPhotos = acceptsDamagedPhotos
         // Foreign files with distant numbers do not count: a repair removes empty segments at the end.
         if passesGaps, !layout.isShared {
@@ -110,7 +110,7 @@ extension UnlockedSpace {
         }
         try begin(options.claim, takingOver: takingOver)
         do throws(StoreError) {
-            let space = try Space.open(files: files, keys: keys, options: options)
+            let space = try Space.open(disk: disk, keys: keys, options: options)
             space.segments.keepsFreeSectors = passesGaps
             return space
         } catch {
@@ -130,9 +130,9 @@ extension Space {
     func obstacle(isRepair: Bool) -> WriteStop? {
         if let writeStop { return writeStop }
         do throws(StoreError) {
-            if grows { try parts.files.checkDirectoryWritable() }
+            if grows { try parts.disk.requireMayCreate() }
             for (number, bytes) in leastPageBytes().sorted(by: { $0.key < $1.key }) {
-                try parts.files.checkWritable(number, bytes: bytes)
+                try parts.disk.requireWritable(number, bytes: bytes)
             }
             return nil
         } catch {
@@ -153,7 +153,7 @@ extension Space {
                 let slots = parts.slots.inUse(ofPair: number)
                 // The ring of durable roots is written when the space is formatted.
                 let end = number == 0 ? max(slots, RootLayout.durableSlots.upperBound) : slots
-                let bytes = grows ? UInt64(end * Geometry.pageBytes) : parts.files.segmentBytes
+                let bytes = grows ? UInt64(end * Geometry.pageBytes) : parts.disk.segmentBytes
                 for segment in [pair.a, pair.b] { least[Int(segment)] = bytes }
             }
             return least

@@ -1,4 +1,3 @@
-import Glibc
 import LinuxIO
 public import VaultCrypto
 public import VaultFormat
@@ -8,7 +7,7 @@ public import VaultFormat
 public final class UnlockedSpace: Sendable {
     /// The vault's path, as given to `unlock`.
     public let path: String
-    let vault: VaultDirectory
+    let vault: any VaultHost
     let key: SecretBytes
     let index: Int
     public let spaceCount: Int
@@ -19,7 +18,7 @@ public final class UnlockedSpace: Sendable {
     public let cover: CoverTraffic?
 
     init(
-        path: String, vault: VaultDirectory, key: SecretBytes, index: Int, spaceCount: Int,
+        path: String, vault: any VaultHost, key: SecretBytes, index: Int, spaceCount: Int,
         segmentBytes: UInt64, host: ClaimHost = .linux
     ) {
         self.path = path
@@ -29,16 +28,17 @@ public final class UnlockedSpace: Sendable {
         self.spaceCount = spaceCount
         self.segmentBytes = segmentBytes
         self.host = host
-        cover = spaceCount > 1 ? CoverTraffic(vault) : nil
+        cover = vault.cover(
+            SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes), isRunning: false)
     }
 
     deinit { dropPageCache() }
 
     /// Drops the vault's spaces from the page cache; does nothing in a vault of one space.
-    public func dropPageCache() { Vault.dropPageCache(vault, layout) }
+    public func dropPageCache() { vault.dropPageCache(layout, ofKilled: false) }
 
     /// The locked descriptor of `obscura.vault`. The daemon inherits it, so the lock is never released in between.
-    public var lockFD: Int32 { vault.header }
+    public var lockFD: Int32 { vault.lockDescriptor }
 
     private static let encodedBytes = 8 + 8 + 8 + Geometry.keyBytes
 
@@ -61,7 +61,7 @@ public final class UnlockedSpace: Sendable {
         guard bytes.count == encodedBytes else {
             throw .damaged("the key was not handed to the daemon completely")
         }
-        let vault = try VaultDirectory.adopt(path, header: lockFD, calls: LinuxCalls.shared)
+        let vault = try VaultFiles.adopt(path, header: lockFD, calls: LinuxCalls.shared)
         return bytes.withUnsafeBytes { bytes in
             UnlockedSpace(
                 path: path, vault: vault, key: SecretBytes(copying: bytes.slice(24, Geometry.keyBytes)),
@@ -111,30 +111,28 @@ public final class UnlockedSpace: Sendable {
     /// The arguments for opening the space.
     func parts(
         readOnly: Bool, limits: Limits = .ofProcess
-    ) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
-        let files = SegmentFiles(
-            directory: try vault.openSegments(layout), layout: layout, space: index, calls: vault.calls,
-            openMax: limits.openSegments)
+    ) throws(VaultError) -> (SpaceDisk, SpaceKeys, SpaceOptions) {
+        let host = try vault.segments(
+            of: index, layout, cover: readOnly ? nil : cover, openMax: limits.openSegments)
+        let disk = SpaceDisk(host, layout)
         let keys = SpaceKeys(key)
         var options = SpaceOptions(
-            isReadOnly: readOnly, grows: !layout.isShared, bootHash: Self.bootHash(keys.boot, vault.calls),
+            isReadOnly: readOnly, grows: !layout.isShared,
+            bootHash: Self.bootHash(keys.boot, vault.memoryMark()),
             segmentCountNow: { [vault, layout] in vault.segmentCount(layout) }, limits: limits)
         if !readOnly {
-            files.cover = cover
-            options.copies = BackupHold(vault)
+            options.copies = vault.holdForBackups()
             options.claim = try claimKeeper(keys, bootHash: options.bootHash)
         }
-        return (files, keys, options)
+        return (disk, keys, options)
     }
 
     private func claimKeeper(_ keys: SpaceKeys, bootHash: [UInt8]) throws(VaultError) -> ClaimKeeper? {
         guard host.claims else { return nil }
-        let slot = ClaimSlot(
-            directory: try vault.openSegments(layout), layout: layout, space: index,
-            codec: PageCodec(key: keys.page), calls: vault.calls, cover: cover)
+        let slot = ClaimSlot(try vault.segments(of: index, layout, cover: cover), PageCodec(key: keys.page))
         var host = host
         // Without a boot id it is unknown which mounts of this computer have ended.
-        if Self.bootID(vault.calls) == nil { host.machine = nil }
+        if vault.memoryMark() == nil { host.machine = nil }
         return ClaimKeeper(slot, host: host, key: keys.claim, bootHash: bootHash)
     }
 
@@ -154,34 +152,25 @@ public final class UnlockedSpace: Sendable {
     /// Destroys the space's key, in both copies of the header. The contents can then be opened only with an older copy
     /// of the header. The space must not be open.
     public func destroy() throws(VaultError) {
-        var header = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
+        var header = try Header.read(from: vault, mayRepair: true)
         header.clearKeySlot(index)
         try Vault.change(header, of: vault)
     }
 
     /// Called at the end of a session: makes its traces on the host the same as every other's. Does nothing in a vault
     /// of one space.
-    public func blurTraces() { Vault.blurTraces(vault, layout) }
+    public func blurTraces() { vault.blurTraces(layout) }
 
     /// Called when a session begins that may write.
-    public func blurBeginning() { Vault.blurBeginning(vault, layout) }
+    public func blurBeginning() { vault.blurBeginning(layout) }
 
-    /// Keyed hash of the kernel's boot id: a soft root is valid only in its own boot.
-    static func bootHash(_ key: SecretBytes, _ calls: any FileSystemCalls) -> [UInt8] {
+    /// Keyed hash of `VaultHost.memoryMark`: a soft root is valid only while that memory is there.
+    static func bootHash(_ key: SecretBytes, _ mark: [UInt8]?) -> [UInt8] {
         var id = [UInt8](repeating: 0, count: 64)
-        // Without a boot id a soft root must not be valid in any later mount.
-        if let found = bootID(calls) { id = found } else { id.withUnsafeMutableBytes { fillRandom($0) } }
+        // Without a mark a soft root must not be valid in any later mount.
+        if let mark { id = mark } else { id.withUnsafeMutableBytes { fillRandom($0) } }
         var out = [UInt8](repeating: 0, count: RootLayout.bootHashBytes)
         out.withUnsafeMutableBytes { out in id.withUnsafeBytes { hash([$0], key: key, into: out) } }
         return out
-    }
-
-    /// The kernel's boot id, in 64 bytes; nil if it cannot be read.
-    private static func bootID(_ calls: any FileSystemCalls) -> [UInt8]? {
-        var id = [UInt8](repeating: 0, count: 64)
-        let path = "/proc/sys/kernel/random/boot_id"
-        guard let descriptor = try? calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0) else { return nil }
-        defer { calls.close(descriptor) }
-        return (try? calls.readFully(descriptor, at: 0, into: &id)) ?? 0 > 0 ? id : nil
     }
 }

@@ -116,9 +116,9 @@ private struct BaseVault: Sendable {
                 kdf: KDFParameters(memoryBytes: 8 << 20, passes: 1), password: TestVault.password,
                 stretcher: NoStretcher(), coverBytes: 0
             ) { _, _ in }
-            let vault = try VaultDirectory.open(place.vault, calls: LinuxCalls.shared)
-            var paths = [VaultDirectory.headerName]
-            let layout = try Header.read(vault.header, calls: vault.calls, mayRepair: false).layout
+            let vault = try VaultFiles.open(place.vault, calls: LinuxCalls.shared)
+            var paths = [VaultFiles.headerName]
+            let layout = try Header.read(from: vault, mayRepair: false).layout
             let count = layout.isShared ? 1 : vault.segmentCount(layout)
             paths += (0..<count).map { layout.path(SegmentPlace(space: 0, number: $0)) }
             files = try paths.map { path in
@@ -167,7 +167,7 @@ private func chosenName(_ input: inout Input) -> String {
         return ["9223372036854775807.seg", "18446744073709551616.seg", "-00001.seg", "1.seg"][Int(kind >> 6)]
     case 5:
         return [
-            VaultDirectory.headerName, CopyLog.name, SegmentLayout.sharedName, SegmentLayout.directoryName,
+            VaultFiles.headerName, CopyLog.name, SegmentLayout.sharedName, SegmentLayout.directoryName,
         ][Int(kind >> 6)]
     case 6: return String(Int(kind >> 3))
     default:

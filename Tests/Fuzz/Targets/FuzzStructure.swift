@@ -104,7 +104,7 @@ private final class Forgery: Sendable {
         _ space: Space, _ page: [UInt8], as identity: (UInt32) -> PageIdentity
     ) throws -> Reference {
         guard let slot = space.parts.slots.allocator.take() else { throw StoreError.noRoom }
-        var writer = PageWriter(files: space.parts.files, codec: space.parts.codec)
+        var writer = PageWriter(disk: space.parts.disk, codec: space.parts.codec)
         let place = try space.parts.pages.place(slot)
         let reference = try page.withUnsafeBytes {
             try writer.add($0, as: identity(slot), slot: slot, at: place)
@@ -125,7 +125,7 @@ private final class Forgery: Sendable {
                     }
                 }
                 try sealed.withUnsafeBytes {
-                    try space.parts.files.write(RootStore.sector(slot, copy: copy, space.parts.files), $0)
+                    try space.parts.disk.write(RootStore.sector(slot, copy: copy, space.parts.disk), $0)
                 }
             }
         }

@@ -47,10 +47,9 @@ import VaultFormat
     }
 
     private func standing() throws -> ClaimSlot.Standing {
-        let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
+        let directory = try VaultFiles.open(MemoryVault.path, calls: disk)
         let slot = ClaimSlot(
-            directory: try directory.openSegments(vault.layout), layout: vault.layout, space: 0,
-            codec: PageCodec(key: vault.keys.page), calls: disk)
+            try directory.segments(of: 0, vault.layout), PageCodec(key: vault.keys.page))
         return try slot.standing()
     }
 
@@ -301,10 +300,9 @@ import VaultFormat
 
     /// Claims the space for a process without a wait, as at the beginning of a takeover.
     private func stealClaim(for process: ComputerProcess) throws {
-        let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
+        let directory = try VaultFiles.open(MemoryVault.path, calls: disk)
         let slot = ClaimSlot(
-            directory: try directory.openSegments(vault.layout), layout: vault.layout, space: 0,
-            codec: PageCodec(key: vault.keys.page), calls: disk)
+            try directory.segments(of: 0, vault.layout), PageCodec(key: vault.keys.page))
         let claim = Claim(
             of: host(.running), key: vault.keys.claim, bootHash: [UInt8](repeating: 1, count: 32))
         _ = try slot.write(claim)

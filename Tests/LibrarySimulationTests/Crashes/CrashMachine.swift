@@ -47,8 +47,8 @@ struct CrashMachine {
         self.vault = vault
         random = RandomSource(seed)
         let disk = MemoryDisk(vault.empty)
-        let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
-        let header = try Header.read(directory.header, calls: disk, mayRepair: false)
+        let directory = try VaultFiles.open(MemoryVault.path, calls: disk)
+        let header = try Header.read(from: directory, mayRepair: false)
         var stretched: [String: SecretBytes] = [:]
         for password in ["one", "two"] {
             stretched[password] = try header.stretched(
@@ -149,8 +149,8 @@ struct CrashMachine {
 
     private func passwordThatOpens(_ crash: CrashTour.Crash) throws -> String {
         let disk = MemoryDisk(crash.disk)
-        let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
-        let header = try Header.read(directory.header, calls: disk, mayRepair: false)
+        let directory = try VaultFiles.open(MemoryVault.path, calls: disk)
+        let header = try Header.read(from: directory, mayRepair: false)
         for password in crash.passwords {
             if let key = stretched[password], try header.openKeySlots(key) != nil { return password }
         }

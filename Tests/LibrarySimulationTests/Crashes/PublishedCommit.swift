@@ -55,12 +55,12 @@ final class PublishedCommit: @unchecked Sendable {
             try space.reachableSlots().map { try space.parts.pages.place($0) }
         }
         let runs = try runs ?? space.allRuns()
-        let perSegment = UInt64(space.parts.files.sectorsPerSegment)
+        let perSegment = UInt64(space.parts.disk.sectorsPerSegment)
         let last =
             (places.flatMap { [$0.sectorA, $0.sectorB] } + runs.map { $0.sector + UInt64($0.sectorCount) - 1 })
             .max()
         segmentCount = Int((last ?? 0) / perSegment) + 1
-        layout = space.parts.files.layout
+        layout = space.parts.disk.layout
         let segments = segments(on: image)
         func page(_ sector: UInt64) -> (segment: Int, index: Int, content: DiskPage?) {
             let (segment, index) = (

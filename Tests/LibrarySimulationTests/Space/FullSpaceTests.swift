@@ -108,8 +108,8 @@ import Testing
             for run in space.parts.lock.withLock({
                 space.sectors.allocator.reserveFreeRuns(of: number, least: 100)
             }) {
-                space.parts.files.punch(number, sectors: run)
-                let first = UInt64(number * space.parts.files.sectorsPerSegment + run.lowerBound)
+                space.parts.disk.giveBack(number, sectors: run)
+                let first = UInt64(number * space.parts.disk.sectorsPerSegment + run.lowerBound)
                 try space.parts.lock.withLock { try space.sectors.allocator.abandon(first, run.count) }
             }
         }

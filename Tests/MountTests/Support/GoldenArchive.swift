@@ -119,10 +119,10 @@ struct GoldenArchive {
             let place = try space.parts.pages.place(page.reference.slot)
             regions += pages(page.identity, place, space)
         }
-        for root in RootStore.read(space.parts.files, space.parts.codec).found {
+        for root in RootStore.read(space.parts.disk, space.parts.codec).found {
             let place = SlotPlace(
-                sectorA: RootStore.sector(root.slot, copy: 0, space.parts.files),
-                sectorB: RootStore.sector(root.slot, copy: 1, space.parts.files))
+                sectorA: RootStore.sector(root.slot, copy: 0, space.parts.disk),
+                sectorB: RootStore.sector(root.slot, copy: 1, space.parts.disk))
             regions += pages(PageIdentity(role: .root, index: UInt32(root.slot)), place, space)
         }
         let catalogue = try Catalogue(storage: space, readOnly: true)

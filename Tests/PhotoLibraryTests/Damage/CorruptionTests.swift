@@ -75,11 +75,11 @@ import VaultFormat
             try space.close()
         }
         let space = try specimen.unlocked.openSpace(readOnly: true)
-        let found = RootStore.read(space.parts.files, space.parts.codec).found
+        let found = RootStore.read(space.parts.disk, space.parts.codec).found
         #expect(found.count == 4)
         for root in found {
             for copy in 0..<2 {
-                let sector = RootStore.sector(root.slot, copy: copy, space.parts.files)
+                let sector = RootStore.sector(root.slot, copy: copy, space.parts.disk)
                 try specimen.flip(sector, 50)
                 #expect(
                     try specimen.check().findings.map(\.text)
@@ -93,7 +93,7 @@ import VaultFormat
         // Without its newest root the space is shown as the one before left it.
         let newest = try #require(found.max { $0.root.generation < $1.root.generation })
         for copy in 0..<2 {
-            try specimen.flip(RootStore.sector(newest.slot, copy: copy, space.parts.files), 50)
+            try specimen.flip(RootStore.sector(newest.slot, copy: copy, space.parts.disk), 50)
         }
         #expect(try !specimen.check().findings.isEmpty)
     }
@@ -105,7 +105,7 @@ import VaultFormat
         let specimen = try Specimen()
         for _ in 0..<5 {
             let space = try specimen.unlocked.openSpace(readOnly: true)
-            let found = RootStore.read(space.parts.files, space.parts.codec).found
+            let found = RootStore.read(space.parts.disk, space.parts.codec).found
             #expect(found.count == 4)
             let newest = try #require(found.max { $0.root.generation < $1.root.generation })
             for root in found {
@@ -132,19 +132,19 @@ import VaultFormat
         let slot = space.parts.roots.rings.nextDurable
         let page = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 4096)
         defer { page.deallocate() }
-        let sector = RootStore.sector(slot, copy: 1, space.parts.files)
-        try space.parts.files.read(sector, into: page)
+        let sector = RootStore.sector(slot, copy: 1, space.parts.disk)
+        try space.parts.disk.read(sector, into: page)
         try space.publish(space.freeze(), durable: true)
         try space.close()
         // Not as a mount that writes on.
-        space.parts.files.claim = nil
-        try space.parts.files.write(sector, UnsafeRawBufferPointer(page))
+        space.parts.disk.claim = nil
+        try space.parts.disk.write(sector, UnsafeRawBufferPointer(page))
         #expect(try specimen.check().findings == [])
         let another = try specimen.unlocked.openSpace(readOnly: false)
         try another.publish(another.freeze(), durable: true)
         try another.publish(another.freeze(), durable: true)
         try another.close()
-        try another.parts.files.write(sector, UnsafeRawBufferPointer(page))
+        try another.parts.disk.write(sector, UnsafeRawBufferPointer(page))
         #expect(
             try specimen.check().findings.map(\.text)
                 == ["root \(slot): one copy of two is damaged (B)"])
@@ -162,7 +162,7 @@ import VaultFormat
         let space = try unlocked.openSpace(readOnly: true)
         #expect(!space.commits.newest.isDurable)
         let base = try #require(
-            RootStore.read(space.parts.files, space.parts.codec).found.first {
+            RootStore.read(space.parts.disk, space.parts.codec).found.first {
                 $0.root.generation == space.commits.newest.base
             })
         for copy in 0..<2 {
@@ -302,9 +302,9 @@ import VaultFormat
                 used.append(Int(sector) * 512..<Int(sector) * 512 + 4096)
             }
         }
-        for root in RootStore.read(space.parts.files, space.parts.codec).found {
+        for root in RootStore.read(space.parts.disk, space.parts.codec).found {
             for copy in 0..<2 {
-                let sector = Int(RootStore.sector(root.slot, copy: copy, space.parts.files))
+                let sector = Int(RootStore.sector(root.slot, copy: copy, space.parts.disk))
                 used.append(sector * 512..<sector * 512 + 4096)
             }
         }

@@ -59,21 +59,22 @@ import VaultFormat
         let run = try #require(try space.fileRuns(of: content).first)
         // A bit of the descriptor.
         var head = [UInt8](repeating: 0, count: 80)
-        try head.withUnsafeMutableBytes { try space.parts.files.read(run.sector, into: $0) }
+        try head.withUnsafeMutableBytes { try space.parts.disk.read(run.sector, into: $0) }
         let whole = head
         head[30] ^= 1
-        try head.withUnsafeBytes { try space.parts.files.write(run.sector, $0) }
+        try head.withUnsafeBytes { try space.parts.disk.write(run.sector, $0) }
         disk.closeAll()
         let plan = try SpaceCheck.run(try vault.unlock(disk)).plan
         #expect(plan.lines == ["rewrite a descriptor"])
         disk.closeAll()
         let perSegment = UInt64(space.sectors.perSegment)
-        let offset = space.parts.files.start(Int(run.sector / perSegment)) + run.sector % perSegment * 512
+        let files = try #require(space.parts.disk.host as? SegmentFiles)
+        let offset = files.start(Int(run.sector / perSegment)) + run.sector % perSegment * 512
         try SpaceRepair.run(try vault.unlock(TwoFaced(disk, offset: offset, truths: truths)), plan)
         disk.closeAll()
         // At worst the descriptor is as it was.
         try head.withUnsafeMutableBytes { bytes in
-            try vault.openSpace(disk, isReadOnly: true).parts.files.read(run.sector, into: bytes)
+            try vault.openSpace(disk, isReadOnly: true).parts.disk.read(run.sector, into: bytes)
         }
         let (isNonceSame, isMended) = (head[..<24] == whole[..<24], head == whole)
         #expect(isNonceSame && isMended == truths.first ?? true)

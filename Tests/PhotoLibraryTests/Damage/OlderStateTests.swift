@@ -51,7 +51,7 @@ import VaultFormat
             let handle = try fixture.open("albums/\(name)", O_RDONLY)
             defer { fixture.library.release(handle) }
             let runs = try #require(handle.state).map.pieces.map(\.run)
-            return Set(runs.map { Int($0.sector) / fixture.space.parts.files.sectorsPerSegment }).sorted()
+            return Set(runs.map { Int($0.sector) / fixture.space.parts.disk.sectorsPerSegment }).sorted()
         }
 
         func copy() throws -> VaultCopy { try VaultCopy(of: fixture.vault.path, files) }

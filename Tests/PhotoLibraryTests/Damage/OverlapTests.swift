@@ -318,7 +318,7 @@ import VaultFormat
         let run = try #require(try vault.runs("albums/new").first)
         try vault.withSpace(readOnly: false) { space in
             let bytes = noise(512, seed: 77)
-            try bytes.withUnsafeBytes { try space.parts.files.write(run.sector + 3, $0) }
+            try bytes.withUnsafeBytes { try space.parts.disk.write(run.sector + 3, $0) }
         }
         try vault.repair()
         #expect(

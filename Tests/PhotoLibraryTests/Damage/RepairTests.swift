@@ -57,7 +57,7 @@ import VaultFormat
         let specimen = try Specimen()
         let space = try specimen.unlocked.openSpace(readOnly: true)
         for slot in 0..<3 {
-            try specimen.flip(RootStore.sector(slot, copy: slot % 2, space.parts.files), 1)
+            try specimen.flip(RootStore.sector(slot, copy: slot % 2, space.parts.disk), 1)
         }
         try repair(specimen, ["rewrite the second copies of 3 roots"])
     }
@@ -67,7 +67,7 @@ import VaultFormat
         let space = try specimen.unlocked.openSpace(readOnly: true)
         for copy in 0..<2 {
             try specimen.flip(
-                RootStore.sector(space.parts.roots.rings.nextDurable, copy: copy, space.parts.files), 1)
+                RootStore.sector(space.parts.roots.rings.nextDurable, copy: copy, space.parts.disk), 1)
         }
         try repair(
             specimen, ["replace a lost root with the newest state that can be read"])
@@ -76,7 +76,7 @@ import VaultFormat
     @Test func `a root's copy comes back with the next durable commit`() throws {
         let specimen = try Specimen()
         let space = try specimen.unlocked.openSpace(readOnly: true)
-        try specimen.flip(RootStore.sector(space.parts.roots.rings.durable, copy: 1, space.parts.files), 1)
+        try specimen.flip(RootStore.sector(space.parts.roots.rings.durable, copy: 1, space.parts.disk), 1)
         #expect(try specimen.check().findings.count == 1)
         try specimen.change([])
         #expect(try specimen.check().findings == [])

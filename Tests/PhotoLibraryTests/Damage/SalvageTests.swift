@@ -183,7 +183,7 @@ import VaultFormat
         for piece in try #require(handle.state).map.pieces {
             for chunk in 0..<piece.run.chunkCount where Int(piece.run.offset / 131_072) + chunk >= first {
                 let sector = piece.run.sector(ofChunk: chunk)
-                let perSegment = UInt64(fixture.space.parts.files.sectorsPerSegment)
+                let perSegment = UInt64(fixture.space.parts.disk.sectorsPerSegment)
                 let count = Geometry.sectors(forPlaintext: piece.run.plainBytes(ofChunk: chunk)) * 512
                 try SegmentFile(fixture.vault.path, space: index, Int(sector / perSegment))
                     .write(Data(noise(count, seed: chunk + 9)), at: sector % perSegment * 512)
@@ -296,7 +296,7 @@ import VaultFormat
     }
 
     private func damage(_ sector: UInt64, at offset: UInt64, _ fixture: Fixture) throws {
-        let perSegment = fixture.space.parts.files.sectorsPerSegment
+        let perSegment = fixture.space.parts.disk.sectorsPerSegment
         try fixture.vault.damage(
             spaceIndex: try #require(fixture.library.unlocked).index, segment: Int(sector) / perSegment,
             offset: UInt64(Int(sector) % perSegment * 512) + offset)

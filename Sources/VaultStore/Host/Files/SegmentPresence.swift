@@ -46,19 +46,8 @@ extension SegmentFiles {
         return Array(bytes[..<count])
     }
 
-    /// The fault of a segment's file that makes these sectors unavailable; nil if there is none.
-    func fault(at sector: UInt64, _ count: Int) -> SegmentFault? {
-        let number = Int(sector / UInt64(sectorsPerSegment))
-        do throws(StoreError) {
-            let end = Int(sector % UInt64(sectorsPerSegment)) + count
-            return try writtenSectors(number) < end ? .short(number) : nil
-        } catch {
-            return error == .damaged ? .missing(number) : nil
-        }
-    }
-
     /// Whether a segment's file exists; true if the host does not show it.
-    func hasFile(_ number: Int) -> Bool {
+    func exists(_ number: Int) -> Bool {
         do throws(Errno) {
             calls.close(try calls.openRegular(directory, fileName(number), flags: O_RDONLY, mode: 0))
             return true
@@ -68,33 +57,27 @@ extension SegmentFiles {
     /// Whether a segment has a file to write to. For the file of all spaces its size decides: a sync detects its
     /// removal.
     func hasRoom(for number: Int) -> Bool {
-        guard layout.isShared else { return hasFile(number) }
+        guard layout.isShared else { return exists(number) }
         let found = try? bytes(number, segment(number))
         return found.map { $0 == segmentBytes } ?? true
     }
 
-    /// The next sectors of a segment in a vault of one space, at or behind `first`, that have disk blocks; nil if there
-    /// are none. On a host that does not report holes these are all up to the end of the file.
-    func storedSectors(_ number: Int, from first: Int) throws(StoreError) -> Range<Int>? {
-        let end = try writtenSectors(number)
-        guard first < end else { return nil }
-        let (descriptor, sector) = (try segment(number).descriptor, UInt64(Geometry.sectorBytes))
+    func storedRange(_ number: Int, from offset: UInt64) throws(StoreError) -> Range<UInt64>? {
+        let (descriptor, end) = (try segment(number).descriptor, try writtenBytes(number))
         do throws(Errno) {
-            let start = try calls.seek(descriptor, from: UInt64(first) * sector, hole: false)
-            let hole = try calls.seek(descriptor, from: start, hole: true)
-            let stored = Int((start + sector - 1) / sector)..<max(Int(start / sector) + 1, Int(hole / sector))
-            return stored.lowerBound < end ? stored.clamped(to: first..<end) : nil
-        } catch { return error == Errno(ENXIO) ? nil : first..<end }
+            let start = try calls.seek(descriptor, from: offset, hole: false)
+            return start..<max(start, try calls.seek(descriptor, from: start, hole: true))
+        } catch { return error == Errno(ENXIO) ? nil : offset..<max(offset, end) }
     }
 
     /// Checks that segments can be created.
-    func checkDirectoryWritable() throws(StoreError) {
+    func requireMayCreate() throws(StoreError) {
         do throws(Errno) { try calls.checkWritable(directory) } catch { throw .io(error) }
     }
 
     /// Checks that a segment can be written and has at least `bytes`. Throws `segmentMissing`, `segmentShort`, or the
     /// host's error.
-    func checkWritable(_ number: Int, bytes: UInt64) throws(StoreError) {
+    func requireWritable(_ number: Int, bytes: UInt64) throws(StoreError) {
         let found = try self.bytes(number, segment(number, for: .writing))
         if layout.isShared && found == 0 { throw .segmentMissing(number) }
         if found < bytes { throw .segmentShort(number) }

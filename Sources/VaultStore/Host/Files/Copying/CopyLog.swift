@@ -118,7 +118,7 @@ final class CopyLog {
     }
 
     /// Opens the log of a vault; nil if there is none. Throws `newer` if it is of a later version.
-    static func find(in vault: VaultDirectory) throws(VaultError) -> CopyLog? {
+    static func find(in vault: VaultFiles) throws(VaultError) -> CopyLog? {
         let calls = vault.calls
         let file: Int32
         do throws(Errno) {

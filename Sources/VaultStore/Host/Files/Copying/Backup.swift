@@ -92,11 +92,15 @@ extension Vault {
             try CopyTarget(destination, of: source.header, calls: calls)
         }
         // A backup reads all spaces, and may be the only command that ever did.
-        defer { for vault in [source.vault, target.vault] { dropPageCache(vault, source.header.layout) } }
+        defer {
+            for vault in [source.vault, target.vault] {
+                vault.dropPageCache(source.header.layout, ofKilled: false)
+            }
+        }
         let run = BackupRun(source, target, damaged)
         do throws(BackupError) {
             let report = try run.run(progress)
-            blurTraces(target.vault, source.header.layout)
+            target.vault.blurTraces(source.header.layout)
             return report
         } catch {
             // The log is not valid yet; if this fails, the next backup removes it.

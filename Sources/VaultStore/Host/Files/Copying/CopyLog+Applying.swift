@@ -7,15 +7,15 @@ extension CopyLog {
     /// Completes an interrupted backup, if there was one, in a vault whose header is invalid. Takes the vault's lock.
     ///
     /// Throws `unfinishedCopy` if the backup must be run again.
-    static func applyAny(to vault: VaultDirectory) throws(VaultError) {
+    static func applyAny(to vault: VaultFiles) throws(VaultError) {
         guard let log = try find(in: vault) else { return }
         guard try log.isWhole() else { throw .unfinishedCopy }
-        try vault.lockHeader()
+        try vault.lock()
         try log.apply(to: vault)
     }
 
     /// Whether a vault has a log.
-    static func isIn(_ vault: VaultDirectory) -> Bool {
+    static func isIn(_ vault: VaultFiles) -> Bool {
         guard let file = try? vault.calls.openRegular(vault.directory, name, flags: O_RDONLY, mode: 0) else {
             return false
         }
@@ -25,7 +25,7 @@ extension CopyLog {
 
     /// Removes a log that is invalid because the header is valid. Under the vault's lock, and before anything other
     /// than the backup changes the vault: that log must never become valid again.
-    static func remove(from vault: VaultDirectory) throws(VaultError) {
+    static func remove(from vault: VaultFiles) throws(VaultError) {
         do throws(Errno) { try vault.calls.unlink(vault.directory, name) } catch {
             // A directory of that name is no log.
             if error == .noEntry || error == .readOnlyFileSystem || error == Errno(EISDIR) { return }
@@ -35,7 +35,7 @@ extension CopyLog {
     }
 
     /// Applies a whole log, the header last, and removes it. Can be repeated after every interruption.
-    func apply(to vault: VaultDirectory) throws(VaultError) {
+    func apply(to vault: VaultFiles) throws(VaultError) {
         do throws(Errno) {
             try vault.calls.truncate(vault.header, to: 0)
             try vault.calls.sync(vault.header)
@@ -53,12 +53,12 @@ extension CopyLog {
 
 /// Writes records into segments, with one segment open at a time.
 private struct LogWriter {
-    let vault: VaultDirectory
+    let vault: VaultFiles
     let layout: SegmentLayout
     private var place: SegmentPlace?
     private var segment: OpenSegment?
 
-    init(vault: VaultDirectory, layout: SegmentLayout) { (self.vault, self.layout) = (vault, layout) }
+    init(vault: VaultFiles, layout: SegmentLayout) { (self.vault, self.layout) = (vault, layout) }
 
     mutating func write(
         _ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer

@@ -100,14 +100,14 @@ extension Vault {
             try progress(total, total)
             try syncDirectory(layout.directoryPath, directory, calls)
             let file = try made.headerFile()
-            let vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
-            try vault.lockHeader()
+            let vault = VaultFiles(calls: calls, directory: directory, header: file, ownsHeader: true)
+            try vault.lock()
             let space = Int(randomNumber(below: UInt32(spaces)))
             let key = SecretBytes.random(count: Geometry.keyBytes)
             try formatSpace(vault, header, space, key)
             header.setKeySlot(space, key: key, stretched: stretched)
-            try header.write(vault.header, calls: calls)
-            blurTraces(vault, layout, isNew: true)
+            try header.write(to: vault)
+            vault.blurTraces(layout, isNew: true)
             try syncDirectory(".", directory, calls)
             // Best effort: the parent directory may belong to another user.
             try? syncDirectory("..", directory, calls)
@@ -251,17 +251,17 @@ extension Vault {
         if end > size {
             try requireRoom(for: end, vault.directory, calls)
             // The lock is kept until the file has its size again: a mount would use new segments.
-            let takeLock = { (try? vault.lockHeader()) != nil }
+            let takeLock = { (try? vault.lock()) != nil }
             try fill(vault.directory, layout, to: wanted, calls, mayGiveBack: takeLock) {
                 (done, total) throws(VaultError) in
                 progress(done - size, total - size)
             }
         }
-        blurTraces(vault, layout)
+        vault.blurTraces(layout)
     }
 
     /// Locks the file of all spaces: one `grow` at a time. A mounted daemon does not hold this lock.
-    static func lockSpaces(_ vault: VaultDirectory) throws(VaultError) -> Int32 {
+    static func lockSpaces(_ vault: VaultFiles) throws(VaultError) -> Int32 {
         do throws(Errno) {
             let descriptor = try vault.calls.openRegular(
                 vault.directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0)
@@ -278,7 +278,7 @@ extension Vault {
     }
 
     /// Completes an interrupted `grow`, unless one is running.
-    static func completeSegments(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
+    static func completeSegments(_ vault: VaultFiles, _ layout: SegmentLayout) throws(VaultError) {
         guard layout.isShared, let size = vault.fileBytes(SegmentLayout.sharedName),
             size % layout.rowBytes != 0
         else { return }
@@ -342,7 +342,7 @@ private struct MadeFiles {
         hasHeader = true
         do throws(Errno) {
             let flags = O_RDWR | O_CREAT | O_EXCL
-            let file = try calls.openRegular(root, VaultDirectory.headerName, flags: flags, mode: 0o600)
+            let file = try calls.openRegular(root, VaultFiles.headerName, flags: flags, mode: 0o600)
             var bytes = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
             bytes.withUnsafeMutableBytes { fillRandom($0) }
             try calls.writeFully(file, bytes, at: 0)
@@ -368,6 +368,6 @@ private struct MadeFiles {
             _ = unlinkat(again, name, Int32(AT_REMOVEDIR))
         }
         if hasSpaces { try? calls.unlink(again, SegmentLayout.sharedName) }
-        if hasHeader { try? calls.unlink(again, VaultDirectory.headerName) }
+        if hasHeader { try? calls.unlink(again, VaultFiles.headerName) }
     }
 }

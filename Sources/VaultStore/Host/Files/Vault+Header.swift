@@ -31,7 +31,7 @@ public final class HeaderRestoration {
     }
 
     public let present: Present
-    private let vault: VaultDirectory
+    private let vault: VaultFiles
     private let header: Header
     /// Whether the header's file was created only to be locked: then it is removed unless the header is written.
     private var removesFile: Bool
@@ -43,20 +43,20 @@ public final class HeaderRestoration {
         _ path: String, image: [UInt8], calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         do throws(VaultError) { header = try Header.read(image: image) } catch {
-            Vault.dropTraces(of: path, calls)
+            VaultFiles.dropTraces(of: path, calls)
             throw error
         }
-        (vault, removesFile) = try VaultDirectory.openForRestoring(path, calls: calls)
+        (vault, removesFile) = try VaultFiles.openForRestoring(path, calls: calls)
         do throws(VaultError) {
-            try vault.lockHeader()
+            try vault.lock()
             present = try HeaderRestoration.judge(vault, header)
         } catch {
-            if removesFile { try? calls.unlink(vault.directory, VaultDirectory.headerName) }
+            if removesFile { try? calls.unlink(vault.directory, VaultFiles.headerName) }
             throw error
         }
     }
 
-    deinit { if removesFile { try? vault.calls.unlink(vault.directory, VaultDirectory.headerName) } }
+    deinit { if removesFile { try? vault.calls.unlink(vault.directory, VaultFiles.headerName) } }
 
     /// Writes copy A, syncs, writes copy B, syncs, like every change of the header.
     public func write() throws(VaultError) {
@@ -71,17 +71,17 @@ public final class HeaderRestoration {
                 try calls.sync(vault.header)
             }
         } catch { throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the header") }
-        try header.write(vault.header, calls: calls)
+        try header.write(to: vault)
         do throws(Errno) { try calls.sync(vault.directory) } catch {
             throw .system(error, "cannot write the vault")
         }
-        Vault.blurTraces(vault, header.layout)
+        vault.blurTraces(header.layout)
     }
 
-    private static func judge(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Present {
+    private static func judge(_ vault: VaultFiles, _ header: Header) throws(VaultError) -> Present {
         try checkSegments(vault, header)
         do throws(VaultError) {
-            let own = try Header.read(vault.header, calls: vault.calls, mayRepair: false)
+            let own = try Header.read(from: vault, mayRepair: false)
             guard own.clearBytes == header.clearBytes else {
                 throw .foreignHeader(
                     "it belongs to another vault than the header in place: if that one was put there by mistake, "
@@ -96,7 +96,7 @@ public final class HeaderRestoration {
 
     /// Throws `foreignHeader` if the vault's segments contradict the header's spaces or segment size. Segments may be
     /// missing or damaged.
-    private static func checkSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) {
+    private static func checkSegments(_ vault: VaultFiles, _ header: Header) throws(VaultError) {
         let layout = header.layout
         if layout.isShared { return try checkSpaces(vault, layout) }
         if vault.fileBytes(SegmentLayout.sharedName) != nil {
@@ -112,7 +112,7 @@ public final class HeaderRestoration {
         }
     }
 
-    private static func checkSpaces(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
+    private static func checkSpaces(_ vault: VaultFiles, _ layout: SegmentLayout) throws(VaultError) {
         guard let size = vault.fileBytes(SegmentLayout.sharedName) else {
             throw .foreignHeader("it describes \(layout.spaceCount) spaces, the vault has one")
         }

@@ -4,7 +4,7 @@ import VaultCrypto
 import VaultFormat
 
 /// The files of a vault, held by descriptors, so that later changes of paths do not matter.
-final class VaultDirectory: Sendable {
+final class VaultFiles: VaultHost {
     let calls: any FileSystemCalls
     let directory: Int32
     let header: Int32
@@ -14,12 +14,12 @@ final class VaultDirectory: Sendable {
 
     /// Opens a vault's directory and header; read-only if the host allows no more. Drops what a killed session left in
     /// the page cache.
-    static func open(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> VaultDirectory {
+    static func open(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> VaultFiles {
         let directory = try openDirectory(path, calls)
-        Vault.dropTraces(in: directory, calls)
+        VaultFiles.dropTraces(in: directory, calls)
         do throws(Errno) {
             let header = try openHeader(directory, calls)
-            return VaultDirectory(calls: calls, directory: directory, header: header, ownsHeader: true)
+            return VaultFiles(calls: calls, directory: directory, header: header, ownsHeader: true)
         } catch {
             calls.close(directory)
             if error == .noEntry { throw .notAVault(path) }
@@ -29,9 +29,9 @@ final class VaultDirectory: Sendable {
 
     /// Opens a vault whose header is already open and locked by the process that passed it on.
     static func adopt(_ path: String, header: Int32, calls: any FileSystemCalls) throws(VaultError)
-        -> VaultDirectory
+        -> VaultFiles
     {
-        VaultDirectory(
+        VaultFiles(
             calls: calls, directory: try openDirectory(path, calls), header: header, ownsHeader: true)
     }
 
@@ -41,9 +41,9 @@ final class VaultDirectory: Sendable {
     /// - Returns: also whether the header's file was created.
     static func openForRestoring(
         _ path: String, calls: any FileSystemCalls
-    ) throws(VaultError) -> (vault: VaultDirectory, isMade: Bool) {
+    ) throws(VaultError) -> (vault: VaultFiles, isMade: Bool) {
         let directory = try openDirectory(path, calls)
-        Vault.dropTraces(in: directory, calls)
+        VaultFiles.dropTraces(in: directory, calls)
         do throws(Errno) {
             // A directory without segments is no vault, so nothing is created in it.
             try requireSegments(directory, calls)
@@ -56,7 +56,7 @@ final class VaultDirectory: Sendable {
                 isMade = true
             }
             return (
-                VaultDirectory(calls: calls, directory: directory, header: header, ownsHeader: true), isMade
+                VaultFiles(calls: calls, directory: directory, header: header, ownsHeader: true), isMade
             )
         } catch {
             calls.close(directory)
@@ -120,11 +120,30 @@ final class VaultDirectory: Sendable {
     }
 
     /// Locks the vault for this process; the lock belongs to the descriptor. Throws `inUse` if it is taken.
-    func lockHeader() throws(VaultError) {
+    func lock() throws(VaultError) {
         do throws(Errno) { try calls.lock(header) } catch {
             if error == .wouldBlock { throw .inUse }
             throw .system(error, "cannot lock the vault")
         }
+    }
+
+    func readHeader(at offset: UInt64, into bytes: inout [UInt8]) throws(Errno) -> Int {
+        try calls.readFully(header, at: offset, into: &bytes)
+    }
+
+    func writeHeader(_ bytes: [UInt8], at offset: UInt64) throws(Errno) {
+        try calls.writeFully(header, bytes, at: offset)
+        try calls.sync(header)
+    }
+
+    var lockDescriptor: Int32 { header }
+
+    func segments(
+        of space: Int, _ layout: SegmentLayout, cover: CoverTraffic?, openMax: Int
+    ) throws(VaultError) -> any SegmentHost {
+        SegmentFiles(
+            directory: try openSegments(layout), layout: layout, space: space, calls: calls, cover: cover,
+            openMax: openMax)
     }
 
     /// Opens the directory of the segments' files.
@@ -172,5 +191,30 @@ final class VaultDirectory: Sendable {
             count -= 1
         }
         return count
+    }
+}
+
+// MARK: Copies
+
+extension VaultFiles {
+    func completeCopy() throws(VaultError) { try CopyLog.applyAny(to: self) }
+    func removeCopyLog() throws(VaultError) { try CopyLog.remove(from: self) }
+    var hasCopyLog: Bool { CopyLog.isIn(self) }
+    func holdForBackups() -> BackupHold { BackupHold(self) }
+    func completeSegments(_ layout: SegmentLayout) throws(VaultError) {
+        try Vault.completeSegments(self, layout)
+    }
+}
+
+// MARK: This computer
+
+extension VaultFiles {
+    /// The kernel's boot id: its page cache has the unsynced writes of all sessions since.
+    func memoryMark() -> [UInt8]? {
+        var id = [UInt8](repeating: 0, count: 64)
+        let path = "/proc/sys/kernel/random/boot_id"
+        guard let descriptor = try? calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0) else { return nil }
+        defer { calls.close(descriptor) }
+        return (try? calls.readFully(descriptor, at: 0, into: &id)) ?? 0 > 0 ? id : nil
     }
 }

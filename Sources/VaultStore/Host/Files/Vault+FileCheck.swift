@@ -1,4 +1,3 @@
-import Glibc
 public import LinuxIO
 import VaultFormat
 
@@ -22,7 +21,7 @@ extension Vault {
         return damage + (layout.isShared ? spacesDamage(vault, layout) : try segmentDamage(vault, layout))
     }
 
-    private static func spacesDamage(_ vault: VaultDirectory, _ layout: SegmentLayout) -> [FileDamage] {
+    private static func spacesDamage(_ vault: VaultFiles, _ layout: SegmentLayout) -> [FileDamage] {
         let file = SegmentLayout.sharedName
         guard let size = vault.fileBytes(file) else { return [FileDamage(file: file, cause: "missing")] }
         if size > 0 && size % layout.rowBytes == 0 { return [] }
@@ -36,7 +35,7 @@ extension Vault {
     }
 
     private static func segmentDamage(
-        _ vault: VaultDirectory, _ layout: SegmentLayout
+        _ vault: VaultFiles, _ layout: SegmentLayout
     ) throws(VaultError) -> [FileDamage] {
         let numbers: [Int]
         do throws(VaultError) { numbers = try vault.listing(layout).numbers } catch {
@@ -61,9 +60,9 @@ extension Vault {
         }
     }
 
-    private static func headerDamage(_ vault: VaultDirectory) -> [FileDamage] {
-        let states = Header.copyStates(vault.header, calls: vault.calls)
-        let file = VaultDirectory.headerName
+    private static func headerDamage(_ vault: VaultFiles) -> [FileDamage] {
+        let states = Header.copyStates(vault)
+        let file = VaultFiles.headerName
         for (index, state) in states.enumerated() where !state {
             return [
                 FileDamage(
@@ -75,34 +74,12 @@ extension Vault {
 }
 
 extension UnlockedSpace {
-    /// Repairs findings of `Vault.checkFiles`: the header's other copy; files of segments that are too long, which are
-    /// cut; and the file of all spaces, which is extended to whole rows with random bytes.
+    /// Repairs findings of `Vault.checkFiles`: the header's other copy; segments that are too long, which are cut; and
+    /// the file of all spaces, which is extended to whole rows with random bytes.
     ///
     /// - Parameter segmentCount: the least number of segments that each space then has.
     public func repairFiles(segmentCount: Int = 0) throws(VaultError) {
-        _ = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
-        guard layout.isShared else { return try cutSegments() }
-        let lock = try Vault.lockSpaces(vault)
-        defer { vault.calls.close(lock) }
-        let size = vault.fileBytes(SegmentLayout.sharedName) ?? 0
-        let begun = vault.segmentCount(layout) + (size % layout.rowBytes == 0 ? 0 : 1)
-        let count = max(begun, min(segmentCount, Geometry.segmentsMax))
-        if UInt64(count) * layout.rowBytes == size { return }
-        try Vault.requireRoom(for: UInt64(count) * layout.rowBytes, vault.directory, vault.calls)
-        try Vault.fill(vault.directory, layout, to: count, vault.calls) { _, _ in }
-    }
-
-    /// Cuts files of segments at the size of a segment: nothing refers to what lies behind.
-    private func cutSegments() throws(VaultError) {
-        for number in (try? vault.listing(layout).numbers) ?? [] {
-            let path = layout.path(SegmentPlace(space: 0, number: number))
-            guard let size = vault.fileBytes(path), size > layout.segmentBytes else { continue }
-            do throws(Errno) {
-                let file = try vault.calls.openRegular(vault.directory, path, flags: O_RDWR, mode: 0)
-                defer { vault.calls.close(file) }
-                try vault.calls.truncate(file, to: layout.segmentBytes)
-                try vault.calls.sync(file)
-            } catch { throw .system(error, "cannot cut \(path) at the end of the segment") }
-        }
+        _ = try Header.read(from: vault, mayRepair: true)
+        try vault.mendSegments(layout, least: segmentCount)
     }
 }

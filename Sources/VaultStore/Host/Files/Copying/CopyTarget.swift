@@ -9,7 +9,7 @@ import VaultFormat
 /// beyond the ends of its files, which nothing in it refers to, are written directly. Any other copy is written
 /// directly, and has no header until the end.
 final class CopyTarget {
-    let vault: VaultDirectory
+    let vault: VaultFiles
     let isWhole: Bool
     private let header: Header
     private var layout: SegmentLayout { header.layout }
@@ -30,15 +30,15 @@ final class CopyTarget {
         self.header = header
         self.calls = calls
         let directory = try Self.openDirectory(path, calls)
-        Vault.dropTraces(in: directory, calls)
+        VaultFiles.dropTraces(in: directory, calls)
         do throws(VaultError) {
             let file = try Self.openHeader(directory, path, calls)
-            vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
+            vault = VaultFiles(calls: calls, directory: directory, header: file, ownsHeader: true)
         } catch {
             calls.close(directory)
             throw error
         }
-        try vault.lockHeader()
+        try vault.lock()
         isWhole = try Self.isWhole(vault, path, header)
         if isWhole {
             try CopyLog.remove(from: vault)
@@ -79,7 +79,7 @@ final class CopyTarget {
         do throws(Errno) {
             let isEmpty = try calls.list(directory).isEmpty
             let flags = O_RDWR | (isEmpty ? O_CREAT : 0)
-            return try calls.openRegular(directory, VaultDirectory.headerName, flags: flags, mode: 0o600)
+            return try calls.openRegular(directory, VaultFiles.headerName, flags: flags, mode: 0o600)
         } catch {
             throw error == .noEntry ? .notEmpty(path) : failure(error)
         }
@@ -87,7 +87,7 @@ final class CopyTarget {
 
     /// Whether the copy has a state that must be kept. Applies a whole log. Under the copy's lock.
     private static func isWhole(
-        _ vault: VaultDirectory, _ path: String, _ header: Header
+        _ vault: VaultFiles, _ path: String, _ header: Header
     ) throws(VaultError) -> Bool {
         if let found = try validHeader(vault) {
             guard found.clearFields == header.clearFields else { throw .otherVault }
@@ -104,21 +104,21 @@ final class CopyTarget {
         return true
     }
 
-    private static func validHeader(_ vault: VaultDirectory) throws(VaultError) -> Header? {
+    private static func validHeader(_ vault: VaultFiles) throws(VaultError) -> Header? {
         do throws(VaultError) {
-            return try Header.read(vault.header, calls: vault.calls, mayRepair: false)
+            return try Header.read(from: vault, mayRepair: false)
         } catch {
             if error == .headerDamaged { return nil }
             throw error
         }
     }
 
-    private static func isBare(_ vault: VaultDirectory) throws(VaultError) -> Bool {
+    private static func isBare(_ vault: VaultFiles) throws(VaultError) -> Bool {
         do throws(Errno) {
             let names = try vault.calls.list(vault.directory)
             let headerBytes = try vault.calls.status(vault.header).size
             return headerBytes == 0
-                && names.allSatisfy { $0 == VaultDirectory.headerName || $0 == CopyLog.name }
+                && names.allSatisfy { $0 == VaultFiles.headerName || $0 == CopyLog.name }
         } catch { throw failure(error) }
     }
 

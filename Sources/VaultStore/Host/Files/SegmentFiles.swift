@@ -71,56 +71,35 @@ private struct WriteStream {
     }
 }
 
-/// Content of written sectors. It decides how soon they go to the disk, and whether they stay in the page cache.
-enum WriteKind {
-    /// The first chunks of a file. Its day and its thumbnail are read from them soon.
-    case head
-    /// Later chunks of a file.
-    case body
-    /// Pages of the catalogue, which the next commit may write again, and random bytes over destroyed photos.
-    case other
-}
-
-/// The segments of one space, addressed by linear sector.
+/// The segments of one space as files of a directory.
 ///
 /// Files are identified by keys: the segment's number in a vault of one space, else 0, because there is one file.
 ///
 /// Unchecked Sendable: everything mutable is guarded by `lock`, which is never held during I/O on a segment.
-final class SegmentFiles: @unchecked Sendable {
+final class SegmentFiles: SegmentHost, @unchecked Sendable {
     let layout: SegmentLayout
     let space: Int
-    let sectorsPerSegment: Int
     let calls: any FileSystemCalls
     /// The directory of the files.
     let directory: Int32
-    /// Closed by an error with which the host refuses all writing; set before the first write. Nil where nothing is
-    /// written.
-    var gate: WriteGate?
-    /// The least size of each file, in bytes: in a vault of several spaces the size at opening or after `grow`, else 0.
-    /// Set by the space.
-    var leastBytes: UInt64 {
-        get { least.load(ordering: .relaxed) }
-        set { least.store(newValue, ordering: .relaxed) }
-    }
+    /// The least size of the file of all spaces; see `limit`.
+    var leastBytes: UInt64 { least.load(ordering: .relaxed) }
     private let least = Atomic<UInt64>(0)
-    /// By segment, the number in the name of its file, if that is another segment's; see `SegmentExchange`. Only for
-    /// reading; set before any file is opened.
-    var exchanged: [Int: Int] = [:]
     private let lock = Lock()
     private var open: [Int: OpenSegment] = [:]
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
     private let syncs = Mutex(SyncPace())
-    private let reads = Mutex(ReadStreams())
     /// Files of the running sync.
     private var syncing: Set<Int> = []
     /// Whether the next sync includes the directory. Initially true: the process that created the files may have been
     /// killed before its sync.
     private var hasNewFiles = true
-    /// Checked before every write; set before the first one. Nil if no other mount can write.
-    var claim: ClaimKeeper?
-    /// Told of every write and every sync; set before the first one. Nil in a vault of one space.
-    var cover: CoverTraffic?
+    /// Told of every write and every sync. Nil in a vault of one space.
+    let cover: CoverTraffic?
+    /// Whether the files lie on a local disk of this computer, where locks hold for all mounts. Other file systems, and
+    /// FUSE over a local disk, may keep locks to themselves.
+    let isOnLocalDisk: Bool
     /// The failure of a sync before closing a file; the next `sync` throws it.
     private var failedSync: StoreError?
 
@@ -129,23 +108,24 @@ final class SegmentFiles: @unchecked Sendable {
     /// Takes ownership of `directory`, a descriptor of the segments' directory.
     init(
         directory: Int32, layout: SegmentLayout, space: Int, calls: any FileSystemCalls,
-        openMax: Int = Limits.production.openSegments
+        cover: CoverTraffic? = nil, openMax: Int = Limits.production.openSegments
     ) {
         self.openMax = openMax
         self.directory = directory
         self.layout = layout
         self.space = space
         self.calls = calls
-        sectorsPerSegment = Int(layout.segmentBytes) / Geometry.sectorBytes
+        self.cover = cover
+        let magic = (try? calls.hostStatus(directory))?.typeMagic
+        isOnLocalDisk = magic.map { Self.localMagics.contains($0) } ?? false
     }
+
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, ZFS and bcachefs, statfs(2).
+    private static let localMagics: Set<UInt64> = [
+        0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x2FC1_2FC1, 0xCA45_1A4E,
+    ]
 
     var segmentBytes: UInt64 { layout.segmentBytes }
-
-    /// The linear sectors of a segment.
-    func sectors(of segment: Int) -> Range<UInt64> {
-        let first = UInt64(segment) * UInt64(sectorsPerSegment)
-        return first..<first + UInt64(sectorsPerSegment)
-    }
 
     deinit { calls.close(directory) }
 
@@ -191,22 +171,12 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Maps a failed call for writing a segment to an error.
     func refused(_ error: Errno, _ number: Int) -> StoreError {
-        if error == .noEntry { return .segmentMissing(number) }
-        if error.refusesWriting { gate?.close(for: .io(error)) }
-        return StoreError(error)
-    }
-
-    /// Checks the claim.
-    func willWrite() throws(StoreError) {
-        do throws(StoreError) { try claim?.willWrite() } catch {
-            if case .io(let number) = error, number.refusesWriting { gate?.close(for: .io(number)) }
-            throw error
-        }
+        error == .noEntry ? .segmentMissing(number) : StoreError(error)
     }
 
     private func key(_ number: Int) -> Int { layout.isShared ? 0 : number }
 
-    func fileName(_ number: Int) -> String { layout.fileName(exchanged[number] ?? number) }
+    func fileName(_ number: Int) -> String { layout.fileName(number) }
 
     /// Offset of a segment in its file, in bytes.
     func start(_ number: Int) -> UInt64 { layout.start(SegmentPlace(space: space, number: number)) }
@@ -265,7 +235,7 @@ final class SegmentFiles: @unchecked Sendable {
     }
 
     /// Preallocates disk blocks for the first `bytes` of a segment, if the host can.
-    func preallocate(_ number: Int, bytes: UInt64) throws(StoreError) {
+    func reserve(_ number: Int, bytes: UInt64) throws(StoreError) {
         let segment = try segment(number, for: .writing)
         do throws(Errno) {
             try calls.allocate(segment.descriptor, offset: start(number), length: bytes)
@@ -273,13 +243,12 @@ final class SegmentFiles: @unchecked Sendable {
         } catch { throw StoreError(error) }
     }
 
-    /// Sectors of a segment up to the end of its file: those beyond were never written. Throws `damaged` if the file or
+    /// Bytes of a segment up to the end of its file: those beyond were never written. Throws `damaged` if the file or
     /// the segment is missing.
-    func writtenSectors(_ number: Int) throws(StoreError) -> Int {
-        let segment = try segment(number)
-        let bytes = try self.bytes(number, segment)
+    func writtenBytes(_ number: Int) throws(StoreError) -> UInt64 {
+        let bytes = try self.bytes(number, segment(number))
         if layout.isShared && bytes == 0 { throw .damaged }
-        return Int(bytes) / Geometry.sectorBytes
+        return bytes
     }
 
     /// Bytes of a segment that its file has.
@@ -291,7 +260,7 @@ final class SegmentFiles: @unchecked Sendable {
     }
 
     /// Disk blocks of a segment in a vault of one space, in bytes; 0 if unknown.
-    func blockBytes(_ number: Int) -> UInt64 {
+    func storedBytes(_ number: Int) -> UInt64 {
         guard let segment = try? segment(number), let status = try? calls.status(segment.descriptor) else {
             return 0
         }
@@ -306,35 +275,14 @@ final class SegmentFiles: @unchecked Sendable {
         return FileLayout(of: OpenFileHost(segment.descriptor, calls), size: size)?.stored.isEmpty ?? false
     }
 
-    /// Punches a hole for the host's whole pages within these sectors. Best effort.
-    func punch(_ number: Int, sectors: Range<Int>) {
-        let page = Geometry.sectorsPerPage
-        let (first, end) = ((sectors.lowerBound + page - 1) / page * page, sectors.upperBound / page * page)
-        guard first < end else { return }
-        do throws(StoreError) {
-            let segment = try segment(number)
-            try claim?.willWrite()
-            try? calls.punchHole(
-                segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
-                length: UInt64((end - first) * Geometry.sectorBytes))
-        } catch {
-            // The sectors keep their disk.
-        }
+    /// Punches a hole. Best effort.
+    func giveBack(_ number: Int, _ range: Range<UInt64>) {
+        guard let segment = try? segment(number) else { return }
+        try? calls.punchHole(segment.descriptor, offset: range.lowerBound, length: UInt64(range.count))
     }
 
-    /// Whether this mount still holds the claim, by reading it. For operations that would do the most harm otherwise.
-    private func isStillOurs() -> Bool {
-        do throws(StoreError) {
-            try claim?.verify()
-            return true
-        } catch {
-            return false
-        }
-    }
-
-    /// Removes a segment's file; returns false if the host refuses or the claim is lost.
+    /// Removes a segment's file; returns false if the host refuses.
     func remove(_ number: Int) -> Bool {
-        guard isStillOurs() else { return false }
         do throws(Errno) { try calls.unlink(directory, fileName(number)) } catch {
             guard error == .noEntry else { return false }
         }
@@ -347,64 +295,40 @@ final class SegmentFiles: @unchecked Sendable {
         return true
     }
 
-    /// Truncates a segment's file; returns false if the host refuses or the claim is lost.
+    /// Truncates a segment's file; returns false if the host refuses.
     func shorten(_ number: Int, to bytes: UInt64) -> Bool {
-        guard let segment = try? segment(number), isStillOurs() else { return false }
+        guard let segment = try? segment(number) else { return false }
         lock.withLock { _ = unsynced.insert(key(number)) }
         segment.willEnd(at: bytes)
         return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
     }
 
-    /// Reads consecutive sectors of one segment. Bytes past the end of the file are zeros, which cannot be
-    /// authenticated.
-    ///
-    /// - Parameter end: the sector behind those that a program will read next if it reads on. Nil if no program reads.
-    func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer, readingOnTo end: UInt64? = nil)
-        throws(StoreError)
-    {
-        let (number, offset) = try place(sector, bytes.count)
+    func read(
+        _ number: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) {
         let segment = try segment(number)
-        if let end { readAhead(sector, bytes.count, upTo: end) }
         do throws(Errno) {
-            let count = try calls.readFully(segment.descriptor, bytes, at: offset)
+            let count = try calls.readFully(segment.descriptor, bytes, at: start(number) + offset)
             if count < bytes.count { bytes.slice(count, bytes.count - count).zero() }
         } catch { throw StoreError(error) }
     }
 
-    /// Asks the host for the sectors that a program will probably read next. Only advice: a missing segment is reported
-    /// when it is read.
-    private func readAhead(_ sector: UInt64, _ count: Int, upTo end: UInt64) {
-        let sectorBytes = UInt64(Geometry.sectorBytes)
-        let first = sector * sectorBytes
-        // The row of a forged vault may tell of any end.
-        let end = min(end, UInt64(Geometry.segmentsMax) * UInt64(sectorsPerSegment)) * sectorBytes
-        let soon = reads.withLock { $0.toReadAhead(of: first..<first + UInt64(count), upTo: end) }
-        guard let soon else { return }
-        var position = soon.lowerBound
-        while position < soon.upperBound {
-            let (number, offset) = position.quotientAndRemainder(dividingBy: segmentBytes)
-            guard number < UInt64(Geometry.segmentsMax), let segment = try? segment(Int(number)) else {
-                return
-            }
-            let count = min(soon.upperBound - position, segmentBytes - offset)
-            calls.readSoon(segment.descriptor, offset: start(Int(number)) + offset, length: count)
-            position += count
-        }
+    func willRead(_ number: Int, _ range: Range<UInt64>) {
+        guard let segment = try? segment(number) else { return }
+        calls.readSoon(
+            segment.descriptor, offset: start(number) + range.lowerBound, length: UInt64(range.count))
     }
 
-    /// Writes consecutive sectors of one segment.
     func write(
-        _ sector: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind = .other
+        _ number: Int, at place: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind
     ) throws(StoreError) {
-        let (number, offset) = try place(sector, bytes.count)
-        let (segment, key) = (try segment(number, for: .writing), key(number))
+        let (segment, key, offset) = (try segment(number, for: .writing), key(number), start(number) + place)
         lock.withLock { _ = unsynced.insert(key) }
         // Marked again after the write: a concurrent sync may have cleared the mark before the bytes arrived.
         defer { lock.withLock { _ = unsynced.insert(key) } }
         let range = offset..<offset + UInt64(bytes.count)
         if layout.isShared && range.upperBound > leastBytes { try checkEnd(range, number, segment) }
         segment.willWrite(range, end: start(number) + segmentBytes)
-        try willWrite()
         let sync = syncs.withLock { $0.willWrite(bytes.count, at: MonotonicClock.milliseconds) }
         do throws(Errno) {
             switch (sync, kind) {
@@ -419,6 +343,9 @@ final class SegmentFiles: @unchecked Sendable {
         cover?.didWrite()
     }
 
+    /// Only `grow` moves the end of the file of all spaces: a write beyond would leave a hole in other spaces.
+    func limit(to segments: Int) { least.store(UInt64(segments) * layout.rowBytes, ordering: .relaxed) }
+
     /// Throws if a write would extend the file of all spaces. Only `grow` moves its end: a write beyond would leave a
     /// hole in other spaces.
     func checkEnd(
@@ -430,9 +357,7 @@ final class SegmentFiles: @unchecked Sendable {
     }
 
     /// Marks a segment that an earlier mount wrote as part of the next sync.
-    func markUnsynced(_ sector: UInt64) {
-        lock.withLock { _ = unsynced.insert(key(Int(sector / UInt64(sectorsPerSegment)))) }
-    }
+    func markUnsynced(_ number: Int) { lock.withLock { _ = unsynced.insert(key(number)) } }
 
     /// Syncs (fdatasync) everything written since the last successful sync.
     func sync() throws(StoreError) {
@@ -474,19 +399,10 @@ final class SegmentFiles: @unchecked Sendable {
         throw failure
     }
 
-    /// Status of the host file system, with the bytes available to this user.
-    func hostStatus() throws(StoreError) -> HostStatus {
-        do throws(Errno) { return try calls.hostStatus(directory) } catch { throw StoreError(error) }
-    }
-
-    /// Offset of sectors in the file of their segment. Throws `damaged` if they cross the segment's end, which no
-    /// extent does.
-    func place(_ sector: UInt64, _ count: Int) throws(StoreError) -> (segment: Int, offset: UInt64) {
-        let (number, index) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
-        let offset = index * UInt64(Geometry.sectorBytes)
-        guard number < UInt64(Geometry.segmentsMax), offset + UInt64(count) <= segmentBytes else {
-            throw .damaged
+    /// Bytes of the host's file system that are available to this user.
+    func availableBytes() throws(StoreError) -> UInt64 {
+        do throws(Errno) { return try calls.hostStatus(directory).availableBytes } catch {
+            throw StoreError(error)
         }
-        return (Int(number), start(Int(number)) + offset)
     }
 }

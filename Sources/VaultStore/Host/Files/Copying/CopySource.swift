@@ -8,7 +8,7 @@ import VaultFormat
 /// A pass begins with `begin` and ends with `isUnchanged`, which returns whether everything read in between belongs to
 /// the state whose heads `begin` returned. See the article on backups for why.
 final class CopySource {
-    let vault: VaultDirectory
+    let vault: VaultFiles
     let header: Header
     /// The byte by which mounts detect this pass; nil without one.
     private var heldByte: UInt64?

@@ -22,16 +22,16 @@ final class BackupHold: Sendable {
         var refused: UInt64?
     }
 
-    private let vault: VaultDirectory
+    private let vault: VaultFiles
     private let state: Mutex<State>
 
-    init(_ vault: VaultDirectory) {
+    init(_ vault: VaultFiles) {
         self.vault = vault
         state = Mutex(State(refused: Self.copy(of: vault)))
         state.withLock { if $0.refused == nil { keep(&$0) } }
     }
 
-    private static func copy(of vault: VaultDirectory) -> UInt64? {
+    private static func copy(of vault: VaultFiles) -> UInt64? {
         // Without such locks on the host, no backup relies on them.
         (try? ByteLock.firstHeld(vault.header, in: CopyLocks.copies)) ?? nil
     }

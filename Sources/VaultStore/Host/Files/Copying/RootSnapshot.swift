@@ -20,7 +20,7 @@ struct RootSnapshot: Equatable {
     static let claimBytes =
         RootLayout.claimSlot * Geometry.pageBytes..<(RootLayout.claimSlot + 1) * Geometry.pageBytes
 
-    init(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
+    init(_ vault: VaultFiles, _ layout: SegmentLayout) throws(VaultError) {
         self.layout = layout
         do throws(Errno) {
             (header, unreadableHeader) = try Self.read(vault, vault.header, Int(HeaderLayout.fileBytes))
@@ -40,7 +40,7 @@ struct RootSnapshot: Equatable {
     var unreadablePlaces: [UnreadablePlace] {
         let header = unreadableHeader.map { range in
             UnreadablePlace(
-                path: VaultDirectory.headerName, offset: UInt64(range.lowerBound), bytes: UInt64(range.count))
+                path: VaultFiles.headerName, offset: UInt64(range.lowerBound), bytes: UInt64(range.count))
         }
         let roots = unreadable.sorted { ($0.key.number, $0.key.space) < ($1.key.number, $1.key.space) }
             .flatMap { place, ranges in
@@ -64,7 +64,7 @@ struct RootSnapshot: Equatable {
 
     /// Reads up to `count` bytes at `offset` of a file. Returns the bytes present, and the unreadable ranges of them.
     private static func read(
-        _ vault: VaultDirectory, _ file: Int32, _ count: Int, at offset: UInt64 = 0
+        _ vault: VaultFiles, _ file: Int32, _ count: Int, at offset: UInt64 = 0
     ) throws(Errno) -> ([UInt8], [Range<Int>]) {
         var bytes = [UInt8](repeating: 0, count: count)
         let result = bytes.withUnsafeMutableBytes {
@@ -78,7 +78,7 @@ struct RootSnapshot: Equatable {
     }
 
     private static func readRoots(
-        _ vault: VaultDirectory, _ layout: SegmentLayout, _ place: SegmentPlace
+        _ vault: VaultFiles, _ layout: SegmentLayout, _ place: SegmentPlace
     ) throws(VaultError) -> ([UInt8], [Range<Int>]) {
         let path = layout.path(place)
         do throws(Errno) {

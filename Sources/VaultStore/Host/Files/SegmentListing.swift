@@ -32,7 +32,7 @@ struct SegmentListing: Sendable, Equatable {
     }
 }
 
-extension VaultDirectory {
+extension VaultFiles {
     /// Lists the segments' files of a vault of one space.
     func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing {
         let directory = try openSegments(layout)
@@ -63,7 +63,7 @@ struct FoundSegments {
     var strays: [String] = []
 }
 
-extension VaultDirectory {
+extension VaultFiles {
     /// Finds the segments of all spaces. With several spaces, only whole rows count: a row that `grow` is writing is
     /// not in use. With one, bytes beyond a segment's size do not count.
     func segments(_ layout: SegmentLayout) throws(VaultError) -> FoundSegments {

@@ -20,7 +20,7 @@ public final class CoverTraffic: Sendable {
         case idle, running, ending, ended
     }
 
-    private let vault: VaultDirectory
+    private let vault: VaultFiles
     private let uses = Atomic<UInt64>(0)
     /// Of the session itself, since the beginning.
     private let syncs = Atomic<UInt64>(0)
@@ -41,7 +41,7 @@ public final class CoverTraffic: Sendable {
     private static let closingChangesMax: UInt32 = 32
 
     /// - Parameter isRunning: hide writes and syncs without `start`, and so without the thread: in a command.
-    init(_ vault: VaultDirectory, isRunning: Bool = false) {
+    init(_ vault: VaultFiles, isRunning: Bool = false) {
         self.vault = vault
         self.isRunning = Atomic(isRunning)
     }
@@ -79,7 +79,7 @@ public final class CoverTraffic: Sendable {
         clock_gettime(CLOCK_REALTIME_COARSE, &now)
         let tick = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
         guard lastTick.exchange(tick, ordering: .relaxed) != tick else { return }
-        Vault.touch(vault, SegmentLayout.sharedName, count: 1)
+        vault.touch(SegmentLayout.sharedName, count: 1)
     }
 
     /// Called before each sync of the session itself. While the session ends it waits for the sync's turn.
@@ -87,13 +87,13 @@ public final class CoverTraffic: Sendable {
         guard isRunning.load(ordering: .relaxed) else { return }
         syncs.wrappingAdd(1, ordering: .relaxed)
         guard isClosing.load(ordering: .relaxed) else {
-            return Vault.touch(vault, SegmentLayout.sharedName, count: 1)
+            return vault.touch(SegmentLayout.sharedName, count: 1)
         }
         closing.withLock { schedule in
             MonotonicClock.sleep(until: schedule.turn(at: MonotonicClock.nanoseconds))
         }
         let changes = 1 + Int(randomNumber(below: Self.closingChangesMax))
-        Vault.touch(vault, SegmentLayout.sharedName, count: changes)
+        vault.touch(SegmentLayout.sharedName, count: changes)
     }
 
     /// Ends the thread and waits for it. Call before the session's last writes, and `end` after them.
@@ -155,12 +155,12 @@ public final class CoverTraffic: Sendable {
             isResting.store(false, ordering: .sequentiallyConsistent)
             lock.unlock()
             if isWanted() {
-                Vault.touch(vault, SegmentLayout.sharedName, count: changes)
+                vault.touch(SegmentLayout.sharedName, count: changes)
                 if isSyncing {
                     // As a durable commit: before its root and after.
                     for _ in 0..<2 { _ = sync() }
                     if randomNumber(below: 2) == 0 {
-                        Vault.touch(vault, VaultDirectory.headerName, count: changes)
+                        vault.touch(VaultFiles.headerName, count: changes)
                     }
                 }
                 if !isEnding { writeSome() }

@@ -1,0 +1,68 @@
+import Glibc
+import LinuxIO
+public import VaultCrypto
+import VaultFormat
+
+/// Properties of a vault that are visible without a password.
+public struct VaultInfo: Sendable, Equatable {
+    public var formatVersion: Int
+    public var spaceCount: Int
+    public var segmentBytes: UInt64
+    public var segmentsPerSpace: Int
+    /// Capacity of each space; in a vault that grows, of its present segments.
+    public var bytesPerSpace: UInt64
+    public var bytesOnDisk: UInt64
+    public var kdf: KDFParameters
+    /// Whether the vault has one space, which grows with its photos.
+    public var grows: Bool
+}
+
+/// What the files of a vault show without a password.
+extension Vault {
+    /// Whether a directory has the segments of a vault, and no header.
+    public static func lacksHeader(_ path: String) -> Bool {
+        func has(_ name: String) -> Bool { access(path + "/" + name, F_OK) == 0 }
+        return !has(VaultFiles.headerName)
+            && (has(SegmentLayout.sharedName) || has(SegmentLayout.directoryName))
+    }
+
+    /// Whether `path` may be a vault, valid or not: false only if it is no directory or has no header file.
+    public static func isVault(_ path: String) -> Bool {
+        do throws(VaultError) {
+            _ = try VaultFiles.open(path, calls: LinuxCalls.shared)
+            return true
+        } catch {
+            if case .notAVault = error { return false }
+            return true
+        }
+    }
+
+    /// Reads the vault's properties from the header and the segment files.
+    public static func info(_ path: String) throws(VaultError) -> VaultInfo {
+        let (vault, header) = try open(path, calls: LinuxCalls.shared, mayRepair: false)
+        let layout = header.layout
+        let count = vault.segmentCount(layout)
+        var onDisk = Quantity(HeaderLayout.fileBytes)
+        if layout.isShared {
+            onDisk += Quantity(UInt64(count) * layout.rowBytes)
+        } else {
+            for number in 0..<count {
+                let bytes = vault.fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
+                onDisk += Quantity(min(bytes, header.segmentBytes))
+            }
+        }
+        return VaultInfo(
+            formatVersion: Int(formatVersion), spaceCount: header.spaceCount,
+            segmentBytes: header.segmentBytes, segmentsPerSpace: count,
+            bytesPerSpace: UInt64(count) * header.segmentBytes, bytesOnDisk: onDisk.value, kdf: header.kdf,
+            grows: !layout.isShared)
+    }
+
+    /// Opens the files of a vault and its header, without a lock.
+    static func open(
+        _ path: String, calls: any FileSystemCalls, mayRepair: Bool
+    ) throws(VaultError) -> (VaultFiles, Header) {
+        let vault = try VaultFiles.open(path, calls: calls)
+        return (vault, try readHeader(vault, mayRepair: mayRepair))
+    }
+}

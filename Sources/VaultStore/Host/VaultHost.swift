@@ -1,0 +1,112 @@
+import LinuxIO
+import VaultFormat
+
+/// A vault, wherever it is kept: what the store asks of its host besides the segments of each space.
+///
+/// `VaultFiles` is the host for a directory. Whatever else works on the files themselves (`create`, `grow`, `backup`,
+/// the restoring of a header) works on that alone.
+protocol VaultHost: AnyObject, Sendable {
+    // MARK: Header
+
+    /// Locks the vault for this process. Throws `inUse` if it is locked.
+    func lock() throws(VaultError)
+
+    /// Throws `notWritable` if the host allows only reading the header.
+    func requireWritableHeader() throws(VaultError)
+
+    /// Reads bytes of the header's place. Returns how many there are.
+    func readHeader(at offset: UInt64, into bytes: inout [UInt8]) throws(Errno) -> Int
+
+    /// Writes bytes of the header and makes them durable.
+    func writeHeader(_ bytes: [UInt8], at offset: UInt64) throws(Errno)
+
+    // MARK: Segments
+
+    /// The segments of a space.
+    ///
+    /// - Parameter openMax: segments that are kept open at a time, where that takes anything.
+    func segments(
+        of space: Int, _ layout: SegmentLayout, cover: CoverTraffic?, openMax: Int
+    ) throws(VaultError) -> any SegmentHost
+
+    /// Throws if this user may not read the segments. Every other error is damage, which is found later.
+    func requirePermission(_ layout: SegmentLayout) throws(VaultError)
+
+    /// The number of segments that every space has, from 0 on without a gap.
+    func segmentCount(_ layout: SegmentLayout) -> Int
+
+    /// Lists the segments of a vault of one space.
+    func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing
+
+    /// The highest number that a segment may have; -1 if there is none.
+    func highestNumber(_ layout: SegmentLayout) throws(VaultError) -> Int
+
+    /// Completes rows of segments of which a killed `grow` wrote a part.
+    func completeSegments(_ layout: SegmentLayout) throws(VaultError)
+
+    // MARK: Repairs
+
+    /// Gives segments of one space that have exchanged names their own again, by swaps of two in this order. If it is
+    /// killed, each has still some segment's name.
+    func exchange(_ steps: [(Int, Int)], _ layout: SegmentLayout) throws(VaultError)
+
+    /// Cuts segments that are too long; extends those of several spaces to whole rows, at least so many.
+    func mendSegments(_ layout: SegmentLayout, least segmentCount: Int) throws(VaultError)
+
+    // MARK: Copies
+
+    /// Completes a backup into this vault that was interrupted.
+    func completeCopy() throws(VaultError)
+
+    /// Removes the traces of such a backup. Throws `notWritable` if the host refuses.
+    func removeCopyLog() throws(VaultError)
+
+    /// Whether traces of such a backup are left: they must not be applied to a newer state.
+    var hasCopyLog: Bool { get }
+
+    /// A mount's side of the agreement with running backups.
+    func holdForBackups() -> BackupHold
+
+    // MARK: What the host shows to others; see the threat model
+
+    /// Hides the writes of a session among those of others. Nil in a vault of one space.
+    ///
+    /// - Parameter isRunning: hides writes and syncs without `CoverTraffic.start`: in a command.
+    func cover(_ layout: SegmentLayout, isRunning: Bool) -> CoverTraffic?
+
+    /// Drops what this computer remembers of the spaces.
+    func dropPageCache(_ layout: SegmentLayout, ofKilled: Bool)
+
+    /// Makes all sessions leave the same traces at their end.
+    func blurTraces(_ layout: SegmentLayout)
+
+    /// Makes all sessions leave the same traces at their beginning.
+    func blurBeginning(_ layout: SegmentLayout)
+
+    /// Leaves the traces of a change of the header that formats no space; see `Vault.change`.
+    func imitateFormatting(_ layout: SegmentLayout)
+
+    /// Leaves the traces of a change of the header, before it.
+    func blurChange(_ layout: SegmentLayout)
+
+    // MARK: This computer
+
+    /// The descriptor that holds the lock, for the daemon to inherit.
+    var lockDescriptor: Int32 { get }
+
+    /// Identifies the memory that unsynced writes are in, 64 bytes: they are there as long as it is. Nil if unknown.
+    func memoryMark() -> [UInt8]?
+}
+
+extension VaultHost {
+    func segments(
+        of space: Int, _ layout: SegmentLayout, cover: CoverTraffic? = nil
+    ) throws(VaultError) -> any SegmentHost {
+        try segments(of: space, layout, cover: cover, openMax: Limits.production.openSegments)
+    }
+}
+
+/// Opens the host of a vault. The only place that knows which host belongs to a path.
+func openHost(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> any VaultHost {
+    try VaultFiles.open(path, calls: calls)
+}

@@ -1,0 +1,204 @@
+import LinuxIO
+import Synchronization
+import VaultFormat
+
+/// The segments of one space, addressed by linear sector: above a `SegmentHost`, below everything else. Nothing is
+/// written without the claim.
+///
+/// Unchecked Sendable: what is mutable is set before the first write.
+final class SpaceDisk: @unchecked Sendable {
+    let layout: SegmentLayout
+    let host: any SegmentHost
+    let sectorsPerSegment: Int
+    /// By segment, the number under which it is found, if that is another segment's; see `SegmentExchange`. Only for
+    /// reading; set before anything is read.
+    var exchanged: [Int: Int] = [:]
+    /// Closed by an error with which the host refuses all writing. Nil where nothing is written.
+    var gate: WriteGate?
+    /// Checked before every write. Nil if no other mount can write.
+    var claim: ClaimKeeper?
+    private let reads = Mutex(ReadStreams())
+
+    init(_ host: any SegmentHost, _ layout: SegmentLayout) {
+        (self.host, self.layout) = (host, layout)
+        sectorsPerSegment = Int(layout.segmentBytes) / Geometry.sectorBytes
+    }
+
+    var segmentBytes: UInt64 { layout.segmentBytes }
+
+    /// The linear sectors of a segment.
+    func sectors(of segment: Int) -> Range<UInt64> {
+        let first = UInt64(segment) * UInt64(sectorsPerSegment)
+        return first..<first + UInt64(sectorsPerSegment)
+    }
+
+    /// The segment of sectors, by the number under which it is found, and their offset in it. Throws `damaged` if they
+    /// cross the segment's end, which no extent does.
+    func place(_ sector: UInt64, _ count: Int) throws(StoreError) -> (segment: Int, offset: UInt64) {
+        let (number, index) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
+        let offset = index * UInt64(Geometry.sectorBytes)
+        guard number < UInt64(Geometry.segmentsMax), offset + UInt64(count) <= segmentBytes else {
+            throw .damaged
+        }
+        return (key(Int(number)), offset)
+    }
+
+    private func key(_ segment: Int) -> Int { exchanged[segment] ?? segment }
+
+    // MARK: Reading
+
+    /// Reads consecutive sectors of one segment. Bytes past its end are zeros, which cannot be authenticated.
+    ///
+    /// - Parameter end: the sector behind those that a program will read next if it reads on. Nil if no program reads.
+    func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer, readingOnTo end: UInt64? = nil)
+        throws(StoreError)
+    {
+        let (segment, offset) = try place(sector, bytes.count)
+        if let end { readAhead(sector, bytes.count, upTo: end) }
+        try host.read(segment, at: offset, into: bytes)
+    }
+
+    /// Asks the host for the sectors that a program will probably read next. Only advice: a missing segment is reported
+    /// when it is read.
+    private func readAhead(_ sector: UInt64, _ count: Int, upTo end: UInt64) {
+        let sectorBytes = UInt64(Geometry.sectorBytes)
+        let first = sector * sectorBytes
+        // The row of a forged vault may tell of any end.
+        let end = min(end, UInt64(Geometry.segmentsMax) * UInt64(sectorsPerSegment)) * sectorBytes
+        let soon = reads.withLock { $0.toReadAhead(of: first..<first + UInt64(count), upTo: end) }
+        guard let soon else { return }
+        var position = soon.lowerBound
+        while position < soon.upperBound {
+            let (number, offset) = position.quotientAndRemainder(dividingBy: segmentBytes)
+            guard number < UInt64(Geometry.segmentsMax) else { return }
+            let count = min(soon.upperBound - position, segmentBytes - offset)
+            host.willRead(key(Int(number)), offset..<offset + count)
+            position += count
+        }
+    }
+
+    // MARK: Writing
+
+    /// Writes consecutive sectors of one segment.
+    func write(
+        _ sector: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind = .other
+    ) throws(StoreError) {
+        let (segment, offset) = try place(sector, bytes.count)
+        try checkingRefusal { () throws(StoreError) in
+            try claim?.willWrite()
+            try host.write(segment, at: offset, bytes, kind)
+        }
+    }
+
+    /// As above, past all caches. Returns false if the host refuses such a write.
+    func write(
+        _ sector: UInt64, _ bytes: UnsafeRawBufferPointer, by direct: any DirectSegments
+    ) throws(StoreError) -> Bool {
+        let (segment, offset) = try place(sector, bytes.count)
+        return try checkingRefusal { () throws(StoreError) in
+            try claim?.willWrite()
+            return try direct.write(segment, at: offset, bytes)
+        }
+    }
+
+    /// Closes the gate if the host refuses all writing.
+    private func checkingRefusal<R>(_ body: () throws(StoreError) -> R) throws(StoreError) -> R {
+        do throws(StoreError) { return try body() } catch {
+            if case .io(let number) = error, number.refusesWriting { gate?.close(for: .io(number)) }
+            throw error
+        }
+    }
+
+    /// Makes everything durable that was written since the last call that succeeded.
+    func sync() throws(StoreError) { try host.sync() }
+
+    /// Counts the segment of a sector, which an earlier mount wrote, as written.
+    func markUnsynced(_ sector: UInt64) {
+        host.markUnsynced(key(Int(sector / UInt64(sectorsPerSegment))))
+    }
+
+    // MARK: What there is
+
+    /// Sectors of a segment up to the last that was written. Throws `damaged` if it is missing.
+    func writtenSectors(_ segment: Int) throws(StoreError) -> Int {
+        Int(try host.writtenBytes(key(segment))) / Geometry.sectorBytes
+    }
+
+    /// The next sectors of a segment, at or behind `first`, that have a place on the disk; nil if there are none.
+    func storedSectors(_ segment: Int, from first: Int) throws(StoreError) -> Range<Int>? {
+        let sector = UInt64(Geometry.sectorBytes)
+        let end = try writtenSectors(segment)
+        guard first < end, let stored = try host.storedRange(key(segment), from: UInt64(first) * sector)
+        else { return nil }
+        let start = Int(stored.lowerBound / sector)
+        let sectors =
+            Int((stored.lowerBound + sector - 1) / sector)..<max(start + 1, Int(stored.upperBound / sector))
+        return sectors.lowerBound < end ? sectors.clamped(to: first..<end) : nil
+    }
+
+    /// The fault of a segment that makes these sectors unavailable; nil if there is none.
+    func fault(at sector: UInt64, _ count: Int) -> SegmentFault? {
+        let number = Int(sector / UInt64(sectorsPerSegment))
+        do throws(StoreError) {
+            let end = Int(sector % UInt64(sectorsPerSegment)) + count
+            return try writtenSectors(number) < end ? .short(number) : nil
+        } catch {
+            return error == .damaged ? .missing(number) : nil
+        }
+    }
+
+    func blockBytes(_ segment: Int) -> UInt64 { host.storedBytes(key(segment)) }
+    func isHole(_ segment: Int) -> Bool { host.isHole(key(segment)) }
+    func exists(_ segment: Int) -> Bool { host.exists(key(segment)) }
+    func hasRoom(for segment: Int) -> Bool { host.hasRoom(for: segment) }
+
+    /// Checks that a segment can be written and has at least `bytes`. Throws `segmentMissing`, `segmentShort`, or the
+    /// host's error.
+    func requireWritable(_ segment: Int, bytes: UInt64) throws(StoreError) {
+        try checkingRefusal { () throws(StoreError) in try host.requireWritable(segment, bytes: bytes) }
+    }
+
+    /// Checks that segments can be created.
+    func requireMayCreate() throws(StoreError) { try host.requireMayCreate() }
+
+    /// Bytes that the host has left for this user.
+    func availableBytes() throws(StoreError) -> UInt64 { try host.availableBytes() }
+
+    // MARK: Room
+
+    func create(_ segment: Int) throws(StoreError) {
+        try checkingRefusal { () throws(StoreError) in try host.create(segment) }
+    }
+
+    /// Reserves room for the first `bytes` of a segment, if the host can.
+    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) {
+        try checkingRefusal { () throws(StoreError) in try host.reserve(segment, bytes: bytes) }
+    }
+
+    /// Gives the room of whole pages within these sectors back to the host. Best effort.
+    func giveBack(_ segment: Int, sectors: Range<Int>) {
+        let page = Geometry.sectorsPerPage
+        let (first, end) = ((sectors.lowerBound + page - 1) / page * page, sectors.upperBound / page * page)
+        guard first < end, (try? checkingRefusal { () throws(StoreError) in try claim?.willWrite() }) != nil
+        else { return }
+        host.giveBack(
+            segment, UInt64(first * Geometry.sectorBytes)..<UInt64(end * Geometry.sectorBytes))
+    }
+
+    /// Removes a segment; returns false if the host refuses or the claim is lost.
+    func remove(_ segment: Int) -> Bool { isStillOurs && host.remove(segment) }
+
+    /// Cuts a segment; returns false if the host refuses or the claim is lost.
+    func shorten(_ segment: Int, to bytes: UInt64) -> Bool {
+        isStillOurs && host.shorten(segment, to: bytes)
+    }
+
+    /// Whether this mount still holds the claim, by reading it. For operations that would do the most harm otherwise.
+    private var isStillOurs: Bool { (try? claim?.verify()) != nil || claim == nil }
+
+    /// Tells the host how many segments every space of the vault has.
+    func limit(to segments: Int) { if layout.isShared { host.limit(to: segments) } }
+
+    /// Has the host forget what it knows of the segments.
+    func reopenAll() { host.reopenAll() }
+}
