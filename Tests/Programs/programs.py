@@ -412,7 +412,10 @@ class Life:
         self.photos.remove(photo)
         others = {self.inode(other) for other in self.photos}
         found = [names for inode, names in self.moments().items() if inode not in others]
-        others |= {os.stat(self.path(name)).st_ino for name in self.plain if os.path.exists(self.path(name))}
+        # Of the files beside it a program may have made a link of the photo.
+        others |= {
+            os.stat(self.path(plain)).st_ino for plain in self.plain
+            if os.path.exists(self.path(plain)) and not plain.startswith(f"{directory}/{name}")}
         expect(all(len(names) == 1 for names in found), "more than once in moments:", found)
         # Links may have become a photo of their own.
         loose = [names[0] for names in found if os.stat(self.path(names[0])).st_ino not in others]
