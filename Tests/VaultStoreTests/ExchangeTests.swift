@@ -50,7 +50,7 @@ import VaultFormat
 
     private func make() throws -> Vaulted {
         let path = try makeVault(directory)
-        let unlocked = try Vault.unlock(path, password: secret("one"))
+        let unlocked = try patiently { try Vault.unlock(path, password: secret("one")) }
         let space = try unlocked.openSpace(.writing)
         for page in 0..<300 { space.stage(UInt32(page), 7) }
         let data = bytes(50 << 20, seed: 3)

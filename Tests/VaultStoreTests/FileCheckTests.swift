@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import VaultStore
@@ -62,7 +63,7 @@ import Testing
 
     @Test func `a repair ends the file of all spaces with whole segments`() throws {
         let vault = try makeVault(directory, spaces: 2, bytes: 16 << 20)
-        let unlocked = try Vault.unlock(vault, password: secret("one"), readOnly: true)
+        let unlocked = try patiently { try Vault.unlock(vault, password: secret("one"), readOnly: true) }
         #expect(truncate(vault + "/spaces", 20 << 20) == 0)
         try unlocked.repairFiles()
         #expect(try found(vault) == [])

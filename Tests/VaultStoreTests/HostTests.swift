@@ -34,7 +34,7 @@ final class ReadOnlyHost: ForwardingCalls {
 
     private func makeWritten(spaces: Int) throws -> (path: String, index: Int) {
         let path = try makeVault(directory, spaces: spaces, bytes: spaces == 1 ? nil : 16 << 20)
-        let unlocked = try Vault.unlock(path, password: secret("one"))
+        let unlocked = try patiently { try Vault.unlock(path, password: secret("one")) }
         let space = try unlocked.openSpace(.writing)
         space.stage(0, 7)
         try space.commit(durable: true)

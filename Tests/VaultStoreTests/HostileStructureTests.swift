@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import Testing
 import VaultFormat
 
@@ -18,7 +19,7 @@ import VaultFormat
         private let files: [(path: String, bytes: Data)]
 
         init(_ path: String) throws {
-            unlocked = try Vault.unlock(path, password: secret("one"))
+            unlocked = try patiently { try Vault.unlock(path, password: secret("one")) }
             for round in UInt8(1)...6 {
                 let space = try unlocked.openSpace(readOnly: false)
                 for page in 0..<30 { space.stage(UInt32(page), round) }

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import Testing
 import VaultFormat
 
@@ -57,7 +58,7 @@ import VaultFormat
             space.stage(0, 2)
             try space.commit(durable: false)
         }
-        let unlocked = try Vault.unlock(path, password: secret("one"))
+        let unlocked = try patiently { try Vault.unlock(path, password: secret("one")) }
         let disk = SpaceDisk(try unlocked.vault.segments(of: 0, unlocked.layout), unlocked.layout)
         let options = SpaceOptions(
             isReadOnly: true, grows: true, bootHash: [UInt8](repeating: 9, count: 32), segmentCountNow: { 2 })

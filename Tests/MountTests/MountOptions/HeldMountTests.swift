@@ -59,14 +59,13 @@ import Testing
         try place.shell("umount D")
         let held = "unmounted from \(place.mountPoint), but held by the mount at \(place.root)/B"
         let refused = try run(place, "mount", "V", "D", "--password-stdin")
+        // A program of another test that is in a namespace of its own may hold it as well.
         #expect(
-            refused.status == 5
-                && refused.errors.hasSuffix(
-                    "V: the vault is in use: it is \(held): end that first, or cut it off with "
-                        + "obscura unmount --end V\n"),
+            refused.status == 5 && refused.errors.contains("V: the vault is in use: it is \(held)")
+                && refused.errors.hasSuffix(": end that first, or cut it off with obscura unmount --end V\n"),
             "\(refused.errors)")
         #expect(try run(place, "import", "V", "B", "--password-stdin").status == 5)
-        #expect(try run(place, "status", "V").output.contains("Mounted at      nowhere: \(held)\n"))
+        #expect(try run(place, "status", "V").output.contains("Mounted at      nowhere: \(held)"))
         // Another vault is mounted there meanwhile.
         let other = try Place()
         try other.shell("'\(obscura)' mount V '\(place.mountPoint)' --password-stdin <<<one")
