@@ -120,7 +120,7 @@ func allocate(
     _ file: FileInformation
 ) {
     Request(request).answer { call throws(FileError) in
-        try call.library.allocate(
+        try call.library.ranges.allocate(
             file!.file, mode: mode, offset: UInt64(offset), length: UInt64(length))
         return .done
     }
@@ -138,7 +138,7 @@ func seekFile(
         guard whence == seekData || whence == seekHole else { throw .invalid }
         guard offset >= 0 else { throw .noSuchDeviceOrAddress }
         return .offset(
-            try call.library.seek(
+            try call.library.ranges.seek(
                 file!.file, offset: UInt64(offset), whence: whence == seekData ? .data : .hole))
     }
 }
@@ -149,7 +149,7 @@ func copyFileRange(
 ) {
     Request(request).answer { call throws(FileError) in
         .written(
-            try call.library.copyRange(
+            try call.library.ranges.copyRange(
                 from: sourceFile!.file, offset: UInt64(sourceOffset), to: targetFile!.file,
                 offset: UInt64(targetOffset), count: UInt64(count)))
     }

@@ -43,7 +43,7 @@ extension Importer {
             return try tree.rows(of: directory)
         }
         if let same = known.first(where: { $0.name == stored.name }) {
-            for row in [same] + known where try library.holds(row.ino, file.source) { return row.ino }
+            for row in [same] + known where try library.search.holds(row.ino, file.source) { return row.ino }
             stored.name = versionName(replaced: stored.replaced)
         }
         guard let sealed = try seal(file.source, proceed) else { return nil }

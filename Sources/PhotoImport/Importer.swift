@@ -141,7 +141,7 @@ public struct Importer {
         _ source: some ByteSource, _ fingerprint: UInt64, unless isCancelled: () -> Bool
     ) throws(FileError) -> Bool {
         for ino in try library.search.trashedPhotos(fingerprint, byteCount: source.byteCount)
-        where try library.holds(ino, source, unless: isCancelled) { return true }
+        where try library.search.holds(ino, source, unless: isCancelled) { return true }
         return false
     }
 
@@ -186,7 +186,7 @@ public struct Importer {
             try tree.imports.places(of: ino, beside: sidecar.name.bytes, named: name.bytes)
                 .filter { album == nil || $0.directory.ino == album }.compactMap(\.found)
         }
-        for file in known where try library.holds(file, sidecar.source) { return (file, false) }
+        for file in known where try library.search.holds(file, sidecar.source) { return (file, false) }
         guard known.isEmpty else { return nil }
         guard let sealed = try seal(sidecar.source, { _ in true }) else { return nil }
         defer { sealed.abandon(session.space) }
@@ -218,7 +218,7 @@ public struct Importer {
             guard let parent else { return nil }
             return try sql(tree.tables.dentry(parent, sidecar.name.bytes))?.ino
         }
-        guard let found, try library.holds(found, sidecar.source) else { return nil }
+        guard let found, try library.search.holds(found, sidecar.source) else { return nil }
         return found
     }
 
@@ -295,7 +295,7 @@ public struct Importer {
             }
             return files
         }
-        for ino in files where try library.holds(ino, source, unless: isCancelled) { return ino }
+        for ino in files where try library.search.holds(ino, source, unless: isCancelled) { return ino }
         return nil
     }
 

@@ -79,8 +79,9 @@ public final class TrashIntake {
     }
 
     private func readInfos(_ infos: UInt64) throws(FileError) {
-        for entry in try library.entries(of: infos) where hasSuffix(entry.name.bytes, TrashInfoText.suffix) {
-            guard let info = try library.trashInfo(entry.ino) else { continue }
+        for entry in try library.walk.entries(of: infos)
+        where hasSuffix(entry.name.bytes, TrashInfoText.suffix) {
+            guard let info = try library.walk.trashInfo(entry.ino) else { continue }
             names[info.path, default: []].append(Name(entry.name.bytes.dropLast(TrashInfoText.suffix.count)))
         }
     }
@@ -93,7 +94,7 @@ public final class TrashIntake {
             guard let ino = try find([topName, Self.filesName, name]) else { continue }
             let found = try library.attributes(ino).0
             guard found.isRegular, found.size == source.byteCount else { continue }
-            if try library.holds(ino, source) { return true }
+            if try library.search.holds(ino, source) { return true }
         }
         return false
     }
@@ -108,7 +109,7 @@ public final class TrashIntake {
     public func addFile(
         _ file: ImportFile<some ImportSource>, to directory: UInt64, unless isStopped: () -> Bool
     ) throws(FileError) -> Bool {
-        if let photo = try library.photo(equalTo: file.source) {
+        if let photo = try library.search.photo(equalTo: file.source) {
             do throws(FileError) {
                 _ = try library.importer.addCopy(of: photo, named: file.name, file.details, to: directory)
                 return true
@@ -196,7 +197,7 @@ public final class TrashIntake {
     }
 
     private func empty(_ directory: UInt64) throws(FileError) {
-        for entry in try library.entries(of: directory) {
+        for entry in try library.walk.entries(of: directory) {
             if entry.mode & fileTypeMask == directoryType {
                 try empty(entry.ino)
                 try remove(entry.name, entry.ino, from: directory)

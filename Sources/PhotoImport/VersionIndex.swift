@@ -37,7 +37,7 @@ public final class VersionIndex {
     ) throws(FileError) -> EditedPhoto? {
         var trashed: EditedPhoto?
         for version in try read()[source.byteCount] ?? [] {
-            guard try library.holds(version.ino, source, unless: isCancelled) else { continue }
+            guard try library.search.holds(version.ino, source, unless: isCancelled) else { continue }
             let place = try library.session.locked {
                 tree throws(FileError) -> (isTrashed: Bool, isIn: Bool) in
                 guard let photo = try tree.existing(version.photo), photo.isPhoto else {

@@ -30,7 +30,7 @@ func runExport(_ arguments: Arguments) throws(Failure) {
     let root = HostPath(realPath(directory))
     _ = try ExportTarget.isUnfinished(root, named: directory)
     let library = try openLibrary(vault, arguments, readOnly: true)
-    let target = try ExportTarget(root, named: directory, mark: library.exportMark)
+    let target = try ExportTarget(root, named: directory, mark: library.walk.exportMark)
     let run = ExportRun(
         library, to: target, form, special: arguments.has(.special), versions: arguments.has(.versions),
         quiet: arguments.isQuiet)

@@ -147,7 +147,7 @@ final class ExportRun {
     }
 
     private func allEntries(of ino: UInt64) throws(FileError) -> [DirectoryEntry] {
-        hasVersions ? try library.entriesWithVersions(of: ino) : try library.entries(of: ino)
+        hasVersions ? try library.walk.entriesWithVersions(of: ino) : try library.walk.entries(of: ino)
     }
 
     /// Runs `body`, and reports its error. Throws if the disk is full.
@@ -210,7 +210,7 @@ final class ExportRun {
         _ attributes: Attributes, _ path: HostPath, _ shown: HostPath, isThere: Bool
     ) throws(Errno) -> Set<Name> {
         // Each name of a file has its versions beside it.
-        guard Library.isOfVersions(attributes.ino) || entered.insert(attributes.ino).inserted else {
+        guard SpaceWalk.isOfVersions(attributes.ino) || entered.insert(attributes.ino).inserted else {
             throw Errno(ELOOP)
         }
         var present: Set<Name> = []
@@ -321,7 +321,7 @@ final class ExportRun {
     /// Whether a file has the bytes of one of the library, all of them read.
     private func holds(_ ino: UInt64, _ path: HostPath) -> Bool {
         guard let source = try? SourceFile(path) else { return false }
-        return (try? library.holds(ino, source) { wasInterrupted }) == true
+        return (try? library.search.holds(ino, source) { wasInterrupted }) == true
     }
 
     /// Sets the attributes of a file that is there: those in the library may have changed.
@@ -338,7 +338,7 @@ final class ExportRun {
 
     private func count(_ attributes: Attributes, _ path: HostPath) {
         if attributes.nlink > 1, written[attributes.ino] == nil { written[attributes.ino] = path }
-        if (try? library.isPhoto(attributes.ino)) == true {
+        if (try? library.walk.isPhoto(attributes.ino)) == true {
             report.photos += 1
         } else {
             report.otherFiles += 1
@@ -390,7 +390,7 @@ final class ExportRun {
             end = offset
         }
         do throws(FileError) {
-            try library.readStored(attributes.ino, caller) { offset, bytes in
+            try library.walk.readStored(attributes.ino, caller) { offset, bytes in
                 do throws(Errno) {
                     try LinuxCalls.shared.writeFully(descriptor, bytes, at: offset)
                 } catch {
@@ -463,7 +463,7 @@ final class ExportRun {
     private func setDetails(
         _ descriptor: Int32, _ attributes: Attributes, _ shown: HostPath
     ) throws(Errno) {
-        let extended = (try? library.extendedAttributes(of: attributes.ino)) ?? []
+        let extended = (try? library.walk.extendedAttributes(of: attributes.ino)) ?? []
         var isKept = true
         for attribute in extended {
             let result = HostPath(attribute.name).withCString {
@@ -482,7 +482,7 @@ final class ExportRun {
     /// The permission bits that the target gets.
     private func permissions(_ attributes: Attributes, _ shown: HostPath) -> mode_t {
         // Directories of versions are read-only in the mount, but the owner of the export may remove them.
-        let own: mode_t = Library.isOfVersions(attributes.ino) ? S_IWUSR : 0
+        let own: mode_t = SpaceWalk.isOfVersions(attributes.ino) ? S_IWUSR : 0
         let all = mode_t(attributes.mode & 0o7777) | own
         let dropped = all & (S_ISUID | S_ISGID)
         guard dropped != 0, !keepsSpecial else { return all }

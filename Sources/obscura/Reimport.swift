@@ -170,7 +170,7 @@ final class Reimport {
     ) throws(FileError) -> Bool {
         var ino = ino
         let own = try find(source.path.name, in: day)
-        if let own, try library.holds(own, source, unless: { wasInterrupted }) {
+        if let own, try library.search.holds(own, source, unless: { wasInterrupted }) {
             ino = own
             restored.insert(own)
             unsettled[own] = place

@@ -86,7 +86,8 @@ final class Removals {
             let isTheSame =
                 source.status.identity == entry.identity
                 && source.modified == entry.modified
-            let isHeld = isTheSame && (try? library.holds(entry.ino, source) { wasInterrupted }) == true
+            let isHeld =
+                isTheSame && (try? library.search.holds(entry.ino, source) { wasInterrupted }) == true
             if wasInterrupted { return }
             guard isHeld else {
                 report.addUnremoved(entry.path, "it has changed since it was imported, and is kept")

@@ -38,7 +38,7 @@ final class MemoryUser: LibraryUser {
     ///
     /// - Parameter kept: stays.
     func removeAll(in directory: UInt64, but kept: Name? = nil) throws {
-        for entry in try library.entries(of: directory) where entry.name != kept {
+        for entry in try library.walk.entries(of: directory) where entry.name != kept {
             let ino = try library.lookup(directory, entry.name, caller).attributes.ino
             if entry.mode & UInt32(S_IFMT) == UInt32(S_IFDIR) {
                 try removeAll(in: ino)
@@ -55,7 +55,7 @@ final class MemoryUser: LibraryUser {
         var entered: Set<UInt64> = []
         func enter(_ path: String, _ ino: UInt64, depth: Int) throws {
             guard depth < 40, entered.insert(ino).inserted else { return }
-            for entry in try library.entries(of: ino) {
+            for entry in try library.walk.entries(of: ino) {
                 let below = path.isEmpty ? entry.name.description : "\(path)/\(entry.name)"
                 let found = try library.lookup(ino, entry.name, caller).attributes
                 try visit(below, found)

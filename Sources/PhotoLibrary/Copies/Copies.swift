@@ -186,7 +186,7 @@ package final class Copies {
     private func releaseContent(of inode: Inode, _ space: Space) throws(FileError) {
         let content = inode.row.content
         if try leaveContent(of: inode) { return }
-        try tree.freeContent(content, space)
+        try tree.contents.free(content, space)
         tree.newlyRetired.add(content: content)
     }
 

@@ -33,7 +33,7 @@ extension TreeSession {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: rows))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
-                space.free(try tree.unnamed(runs, of: content), overwriting: overwrites)
+                space.free(try tree.contents.unnamed(runs, of: content), overwriting: overwrites)
             }
             if runs.count == rows { return false }
             tree.newlyRetired.add(content: content)

@@ -48,7 +48,7 @@ package final class Photos {
         let kept = try sql(tree.tables.thumbnails(of: inode.ino))
         guard !kept.isEmpty else { return false }
         for thumbnail in kept where thumbnail.content != 0 {
-            try tree.freeContent(thumbnail.content, space, overwriting: true)
+            try tree.contents.free(thumbnail.content, space, overwriting: true)
         }
         try sql(tree.tables.deleteThumbnails(of: inode.ino))
         // A wrong total does no harm, and a check corrects it.

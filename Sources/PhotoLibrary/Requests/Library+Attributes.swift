@@ -80,8 +80,12 @@ extension Library {
         guard Node(ino).isReal else { throw .noData }
         if hasPrefix(name, ownPrefix) {
             let name = Array(name.dropFirst(ownPrefix.count))
-            if ino == WellKnownInode.root, let value = try controlAttribute(name, caller) { return value }
-            return try ownAttribute(ino, name)
+            if ino == WellKnownInode.root,
+                let value = try ControlAttributes(library: self).value(name, caller)
+            {
+                return value
+            }
+            return try OwnAttributes(session: session).value(of: ino, name)
         }
         return try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)

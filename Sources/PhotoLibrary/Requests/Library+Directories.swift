@@ -54,24 +54,8 @@ extension Library {
             guard let virtual else { throw .stale }
             try virtual.openDirectory(number)
             return DirectoryHandle(ino, end: .max)
-        case .real(let ino): return try openReal(ino)
+        case .real(let ino): return try listings.open(ino)
         }
-    }
-
-    private func openReal(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
-        // If the kernel keeps the listing, no request for it follows.
-        try session.applyCompanionMoves()
-        return try session.locked { tree throws(FileError) in
-            let ino = try tree.directory(ino).ino
-            let opened = mayKeepListing(of: ino) ? tree.kernelNames.listings.open(ino) : nil
-            return DirectoryHandle(ino, end: tree.counters.dentry, opened)
-        }
-    }
-
-    /// Whether the kernel may keep the listing of a directory: only if the names in the catalogue are all of it. A day
-    /// that classification made is listed only as long as it is not empty; `.thumbs` only where there are photos.
-    private func mayKeepListing(of ino: UInt64) -> Bool {
-        ino != WellKnownInode.moments && options.thumbnails != .listed
     }
 
     public func releaseDirectory(_ handle: DirectoryHandle) {
@@ -93,15 +77,39 @@ extension Library {
     ) throws(FileError) {
         switch Node(handle.ino) {
         case .version(let node): try session.versions.list(node, after: cookie, visit)
-        case .view(let node): try list(node, handle, after: cookie, visit)
+        case .view(let node): try listings.list(node, handle, after: cookie, visit)
         case .thumbnail(let number):
             guard let virtual else { throw .stale }
             try virtual.list(number, after: cookie, plus: plus, visit)
-        case .real: try listReal(handle, after: cookie, plus: plus, visit)
+        case .real: try listings.list(handle, after: cookie, plus: plus, visit)
         }
     }
 
-    private func listReal(
+    private var listings: DirectoryListings { DirectoryListings(session: session, options: options) }
+}
+
+/// Opens and lists directories of the catalogue and of views.
+private struct DirectoryListings {
+    let session: TreeSession
+    let options: LibraryOptions
+
+    func open(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
+        // If the kernel keeps the listing, no request for it follows.
+        try session.applyCompanionMoves()
+        return try session.locked { tree throws(FileError) in
+            let ino = try tree.directory(ino).ino
+            let opened = mayKeepListing(of: ino) ? tree.kernelNames.listings.open(ino) : nil
+            return DirectoryHandle(ino, end: tree.counters.dentry, opened)
+        }
+    }
+
+    /// Whether the kernel may keep the listing of a directory: only if the names in the catalogue are all of it. A day
+    /// that classification made is listed only as long as it is not empty; `.thumbs` only where there are photos.
+    private func mayKeepListing(of ino: UInt64) -> Bool {
+        ino != WellKnownInode.moments && options.thumbnails != .listed
+    }
+
+    func list(
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         if cookie == 0 { try session.applyCompanionMoves() }
@@ -130,7 +138,7 @@ extension Library {
     /// After that of `.thumbs`; IDs of dentries are higher.
     private static let viewsCookie = DirectoryEntry.firstCookie + 1
 
-    private func list(
+    func list(
         _ node: ViewNode, _ handle: DirectoryHandle, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         let listed = try handle.entries(after: cookie) { () throws(FileError) in

@@ -19,15 +19,22 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         guard Node(parent).isReal, Node(newParent).isReal else { throw .readOnly }
         try session.room.requireRowRoom(replacing: true)
-        for attempt in 0..<Self.attemptsMax {
+        let attempt = RenameAttempt(session: session, classifier: classifier)
+        for number in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
             defer { session.destroyUnused(info) }
-            if try renameOnce(parent, name, newParent, newName, flags, caller, info, isFirst: attempt == 0) {
+            if try attempt.once(parent, name, newParent, newName, flags, caller, info, isFirst: number == 0) {
                 return
             }
         }
         throw .busy
     }
+}
+
+/// One attempt at a rename: the source is classified first, with no lock held.
+private struct RenameAttempt {
+    let session: TreeSession
+    let classifier: Classifier
 
     /// Throws `.stale` if the kernel is about to move a cached dentry that may be outdated: it would move the
     /// wrong inode.
@@ -50,7 +57,8 @@ extension Library {
         var classification: Classification
     }
 
-    private func renameOnce(
+    /// Renames, unless the source changes meanwhile: then returns false, and another attempt follows.
+    func once(
         _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
         _ caller: Caller, _ info: TrashInfo?, isFirst: Bool
     ) throws(FileError) -> Bool {
@@ -120,7 +128,7 @@ extension Library {
         switch done {
         case nil: return false
         case .done:
-            if let probed, probed.classification.isUndecided { deferredWork.note(probed.ino) }
+            if let probed, probed.classification.isUndecided { session.deferred.note(probed.ino) }
             if let probed, case .plain = probed.classification, isSidecarName(newName.bytes) {
                 try classifier.classifyBesideSidecar(
                     try session.locked { tree throws(FileError) in try tree.inode(probed.ino) })

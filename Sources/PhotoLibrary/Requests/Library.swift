@@ -3,7 +3,6 @@ public import FileRequests
 import Glibc
 import KernelNames
 import LinuxIO
-public import PhotoImaging
 import Synchronization
 public import VaultCatalogue
 import VaultFormat
@@ -55,15 +54,7 @@ public final class Library: @unchecked Sendable {
         session.background = virtual?.service.background
         try session.startCommits(
             byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
-        if options.keepsTrash { makeTrash() }
-    }
-
-    /// Makes the trash of the mounting user, if there is room for it.
-    private func makeTrash() {
-        let owner = options.shownOwner
-        let isThere = try? session.locked { tree throws(FileError) in try tree.trash.hasTrash(of: owner) }
-        guard !isReadOnly, isThere == false, session.space.ledger.hasRowRoom else { return }
-        try? session.change { change throws(FileError) in try change.tree.trash.makeTrash(of: owner) }
+        if options.keepsTrash { session.makeTrash(of: options.shownOwner) }
     }
 
     deinit {
@@ -72,6 +63,12 @@ public final class Library: @unchecked Sendable {
         virtual?.service.background.askToStop()
         unlocked?.cover?.cancel()
     }
+
+    /// For walking the tree without a mount.
+    public var walk: SpaceWalk { SpaceWalk(library: self) }
+
+    /// Requests for ranges of a file.
+    public var ranges: FileRanges { FileRanges(session: session) }
 
     /// Receives changes that the kernel does not know of. Set before the first request.
     public var observer: (any TreeObserver)? {
@@ -205,20 +202,6 @@ public final class Library: @unchecked Sendable {
 
     /// Returns once everything added so far is on the disk.
     public func makeDurable() throws(FileError) { try session.committer.makeDurable() }
-
-    /// The inode of a photo of this space with exactly these bytes, or nil. Also nil if the source, or the photo,
-    /// cannot be read.
-    public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
-        try search.photo(equalTo: source)
-    }
-
-    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened.
-    /// Also false if cancelled. Throws `.damaged` if the file cannot be read.
-    public func holds(
-        _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
-    ) throws(FileError) -> Bool {
-        try search.holds(ino, source, unless: isCancelled)
-    }
 
     /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
     public func forget(_ ino: UInt64, count: UInt64 = 1) {

@@ -16,6 +16,13 @@ package enum RemovalKind: Sendable {
 
 /// The `.trashinfo` files of photos that are removed from moments.
 extension TreeSession {
+    /// Makes the trash of a user, if there is room for it.
+    func makeTrash(of owner: Caller) {
+        let isThere = try? locked { tree throws(FileError) in try tree.trash.hasTrash(of: owner) }
+        guard !isReadOnly, isThere == false, space.ledger.hasRowRoom else { return }
+        try? change { change throws(FileError) in try change.tree.trash.makeTrash(of: owner) }
+    }
+
     /// A sealed `.trashinfo` file for what removing this name moves into the trash; nil if that is nothing. The caller
     /// finally calls `destroyUnused` on it. Throws `.noRoom` if one commit cannot take all names that go with this one.
     package func trashInfo(

@@ -149,7 +149,7 @@ final class DesktopSweeps: Sendable {
     ) {
         guard !digests.isEmpty else { return }
         let places = Set([directory, realPath(directory)]).map { pathBytes($0) }
-        let ours = library.thumbnailDigests(among: digests, mountedAt: places, unless: isStopped)
+        let ours = library.walk.thumbnailDigests(among: digests, mountedAt: places, unless: isStopped)
         guard !ours.isEmpty else { return }
         _ = user.acting {
             ThumbnailCache(in: DesktopPlaces(of: user).open(.cache)).removeEntries(named: ours)

@@ -224,6 +224,6 @@ struct TrashReturn {
         guard status.isRegular, status.st_size > 0, let source = open(name, in: directory) else {
             return false
         }
-        return ((try? library.photo(equalTo: source)) ?? nil) != nil
+        return ((try? library.search.photo(equalTo: source)) ?? nil) != nil
     }
 }

@@ -124,7 +124,7 @@ private final class CatalogueImage: PageStorage, @unchecked Sendable {
 
     private func walk(_ library: Library, _ directory: UInt64, depth: Int) {
         guard depth < 4 else { return }
-        for entry in ((try? library.entries(of: directory)) ?? []).prefix(20) {
+        for entry in ((try? library.walk.entries(of: directory)) ?? []).prefix(20) {
             guard let attributes = entry.entry?.attributes else { continue }
             for name in (try? library.listExtendedAttributes(entry.ino)) ?? [] {
                 _ = try? library.getExtendedAttribute(entry.ino, name: name)
@@ -133,7 +133,7 @@ private final class CatalogueImage: PageStorage, @unchecked Sendable {
             if attributes.isDirectory {
                 walk(library, entry.ino, depth: depth + 1)
             } else {
-                try? library.readStored(entry.ino, Self.caller) { _, _ in false }
+                try? library.walk.readStored(entry.ino, Self.caller) { _, _ in false }
             }
         }
     }

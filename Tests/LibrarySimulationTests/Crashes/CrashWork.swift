@@ -150,7 +150,7 @@ struct CrashWork {
         defer { session.library.release(file) }
         let offset = UInt64(Int.random(in: 400..<size, using: &random))
         switch Int.random(in: 0..<4, using: &random) {
-        case 0: try session.library.allocate(file, mode: 3, offset: offset, length: UInt64(size))
+        case 0: try session.library.ranges.allocate(file, mode: 3, offset: offset, length: UInt64(size))
         case 1: try session.write(file, content(), at: offset / 131_072 * 131_072 + 131_072)
         default: try session.write(file, content(), at: offset)
         }

@@ -121,7 +121,7 @@ final class FullSpaceMachine {
                 let end = Int.random(in: first..<bytes.count, using: &random) + 1
                 for index in first..<end { bytes[index] = 0 }
                 try edit(name, to: bytes) {
-                    try session.library.allocate(
+                    try session.library.ranges.allocate(
                         $0, mode: 3, offset: UInt64(first), length: UInt64(end - first))
                 }
             default:

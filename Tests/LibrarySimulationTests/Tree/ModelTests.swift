@@ -77,7 +77,8 @@ private struct FileWorld {
 
     private mutating func clear(_ offset: Int, _ count: Int) throws {
         let mode: Int32 = Bool.random(using: &random) ? 0x11 : 3
-        try fixture.library.allocate(opened(), mode: mode, offset: UInt64(offset), length: UInt64(count))
+        try fixture.library.ranges.allocate(
+            opened(), mode: mode, offset: UInt64(offset), length: UInt64(count))
         guard offset < bytes.count else { return }
         put(offset, [UInt8](repeating: 0, count: min(bytes.count, offset + count) - offset))
     }
@@ -89,7 +90,7 @@ private struct FileWorld {
         var done = 0
         // As programs do: one call may copy less.
         while done < count {
-            let copied = try fixture.library.copyRange(
+            let copied = try fixture.library.ranges.copyRange(
                 from: opened(), offset: UInt64(offset + done), to: opened(), offset: UInt64(target + done),
                 count: UInt64(count - done))
             try #require(copied > 0)
@@ -103,10 +104,11 @@ private struct FileWorld {
         let reader = try fixture.open("albums/f", O_RDONLY)
         defer { fixture.library.release(reader) }
         var position: UInt64 = 0
-        while let hole = try? fixture.library.seek(reader, offset: position, whence: .hole),
+        while let hole = try? fixture.library.ranges.seek(reader, offset: position, whence: .hole),
             hole < bytes.count
         {
-            let data = (try? fixture.library.seek(reader, offset: hole, whence: .data)) ?? UInt64(bytes.count)
+            let data =
+                (try? fixture.library.ranges.seek(reader, offset: hole, whence: .data)) ?? UInt64(bytes.count)
             #expect(bytes[Int(hole)..<Int(data)].allSatisfy { $0 == 0 }, comment)
             position = data
         }

@@ -109,26 +109,28 @@ import Testing
             try fixture.get("albums/f") == Array(noise(300_000).prefix(200_000))
                 + Array(repeating: 0, count: 100_000))
         try fixture.truncate("albums/f", 10_000_000)
-        #expect(try fixture.library.seek(handle, offset: 0, whence: .hole) == 200_000)
+        #expect(try fixture.library.ranges.seek(handle, offset: 0, whence: .hole) == 200_000)
         expectError(.noSuchDeviceOrAddress) {
-            _ = try fixture.library.seek(handle, offset: 300_000, whence: .data)
+            _ = try fixture.library.ranges.seek(handle, offset: 300_000, whence: .data)
         }
         try fixture.write(handle, [9], at: 9_000_000)
-        let data = try fixture.library.seek(handle, offset: 300_000, whence: .data)
+        let data = try fixture.library.ranges.seek(handle, offset: 300_000, whence: .data)
         #expect(data == 9_000_000 / 131_072 * 131_072)
-        #expect(try fixture.library.seek(handle, offset: 9_000_001, whence: .hole) == 9_000_001)
+        #expect(try fixture.library.ranges.seek(handle, offset: 9_000_001, whence: .hole) == 9_000_001)
         // Punching and zeroing.
-        try fixture.library.allocate(handle, mode: 3, offset: 1000, length: 150_000)
+        try fixture.library.ranges.allocate(handle, mode: 3, offset: 1000, length: 150_000)
         var expected = Array(noise(300_000).prefix(200_000))
         expected.replaceSubrange(1000..<151_000, with: Array(repeating: 0, count: 150_000))
         #expect(try fixture.read(handle, 200_000) == expected)
-        try fixture.library.allocate(handle, mode: 0x10, offset: 9_999_000, length: 2000)
+        try fixture.library.ranges.allocate(handle, mode: 0x10, offset: 9_999_000, length: 2000)
         #expect(try fixture.stat("albums/f").size == 10_001_000)
-        try fixture.library.allocate(handle, mode: 1, offset: 20_000_000, length: 1)
+        try fixture.library.ranges.allocate(handle, mode: 1, offset: 20_000_000, length: 1)
         #expect(try fixture.stat("albums/f").size == 10_001_000)
-        try fixture.library.allocate(handle, mode: 0, offset: 20_000_000, length: 1)
+        try fixture.library.ranges.allocate(handle, mode: 0, offset: 20_000_000, length: 1)
         #expect(try fixture.stat("albums/f").size == 20_000_001)
-        expectError(.notSupported) { try fixture.library.allocate(handle, mode: 8, offset: 0, length: 4096) }
+        expectError(.notSupported) {
+            try fixture.library.ranges.allocate(handle, mode: 8, offset: 0, length: 4096)
+        }
         try fixture.close(handle)
         try fixture.rm("albums/f")
         #expect(fixture.usedBytes == 0)
@@ -168,14 +170,16 @@ import Testing
         let from = try fixture.open("albums/a", O_RDONLY)
         let to = try fixture.createOpen("albums/b")
         #expect(
-            try fixture.library.copyRange(from: from, offset: 1000, to: to, offset: 0, count: 1 << 30)
+            try fixture.library.ranges.copyRange(from: from, offset: 1000, to: to, offset: 0, count: 1 << 30)
                 == 499_000)
-        #expect(try fixture.library.copyRange(from: from, offset: 500_000, to: to, offset: 0, count: 5) == 0)
+        #expect(
+            try fixture.library.ranges.copyRange(from: from, offset: 500_000, to: to, offset: 0, count: 5)
+                == 0)
         try fixture.close(to)
         #expect(try fixture.get("albums/b") == Array(noise(500_000).dropFirst(1000)))
         expectError(.invalid) {
             let both = try fixture.open("albums/a")
-            _ = try fixture.library.copyRange(from: both, offset: 0, to: both, offset: 10, count: 100)
+            _ = try fixture.library.ranges.copyRange(from: both, offset: 0, to: both, offset: 10, count: 100)
         }
     }
 

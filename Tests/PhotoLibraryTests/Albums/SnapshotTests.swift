@@ -125,7 +125,7 @@ import VaultFormat
         try edited.write([1], at: 3 * 131_072)
         try edited.write([1], at: 8 * 131_072)
         try edited.edit {
-            try edited.fixture.library.allocate($0, mode: 3, offset: 5 * 131_072, length: 131_072)
+            try edited.fixture.library.ranges.allocate($0, mode: 3, offset: 5 * 131_072, length: 131_072)
         }
         let rows = try edited.rows()
         #expect(rows.count == 4)
@@ -320,7 +320,7 @@ import VaultFormat
             let offset = pick(4096..<photo.count + 1)
             let length = pick(1..<400_000)
             try edited.edit {
-                try edited.fixture.library.allocate(
+                try edited.fixture.library.ranges.allocate(
                     $0, mode: 3, offset: UInt64(offset), length: UInt64(length))
             }
             let end = min(photo.count, offset + length)

@@ -82,9 +82,9 @@ extension LibraryUser {
         #expect(try !fixture.library.importer.addToAlbum(photo, album, named: "b.jpg"))
         #expect(try fixture.ls("albums/X") == ["b (2).jpg", "b.jpg"])
         #expect(try fixture.library.importer.lies(photo, in: album))
-        #expect(try fixture.library.holds(photo, source))
-        #expect(try !fixture.library.holds(photo, MemorySource(largeJPEG(size: 300_001))))
-        #expect(try !fixture.library.holds(photo, MemorySource(largeJPEG(more: 2, size: 300_000))))
+        #expect(try fixture.library.search.holds(photo, source))
+        #expect(try !fixture.library.search.holds(photo, MemorySource(largeJPEG(size: 300_001))))
+        #expect(try !fixture.library.search.holds(photo, MemorySource(largeJPEG(more: 2, size: 300_000))))
         try fixture.close()
     }
 
@@ -242,18 +242,18 @@ extension LibraryUser {
         let fixture = try Fixture()
         for number in 0..<40 { try fixture.bring("p\(number).jpg", jpeg(more: number)) }
         let day = try fixture.ino("moments/2024-05-01")
-        #expect(try fixture.library.entries(of: day).count == 40)
+        #expect(try fixture.library.walk.entries(of: day).count == 40)
         try fixture.bring("big.jpg", largeJPEG(more: 50, size: 2_000_000))
         try fixture.remount()
         let big = try fixture.ino("moments/2024-05-01/big.jpg")
         var bytes: [UInt8] = []
-        try fixture.library.readStored(big, fixture.caller) { _, piece in
+        try fixture.library.walk.readStored(big, fixture.caller) { _, piece in
             bytes += piece
             return true
         }
         #expect(bytes == largeJPEG(more: 50, size: 2_000_000))
         try fixture.damage("moments/2024-05-01/big.jpg", at: 1_500_000)
-        expectError(.damaged) { try fixture.library.readStored(big, fixture.caller) { _, _ in true } }
+        expectError(.damaged) { try fixture.library.walk.readStored(big, fixture.caller) { _, _ in true } }
         try fixture.close()
     }
 }

@@ -210,7 +210,7 @@ final class Specimen {
             ino = try library.lookup(ino, Name(String(part)), caller).attributes.ino
         }
         var found: [UInt8] = []
-        try library.readStored(ino, caller) { _, piece in
+        try library.walk.readStored(ino, caller) { _, piece in
             found += Array(piece)
             return true
         }

@@ -90,9 +90,9 @@ private final class StillClock: Sendable {
         library.session.space.stopWriting(stop)
         let (albums, old) = (try fixture.ino("albums"), try fixture.ino("albums/old"))
         expectError(.readOnly) { try fixture.write(open, [1, 2, 3]) }
-        expectError(.readOnly) { try library.allocate(open, mode: 0, offset: 0, length: 10) }
+        expectError(.readOnly) { try library.ranges.allocate(open, mode: 0, offset: 0, length: 10) }
         expectError(.readOnly) {
-            _ = try library.copyRange(from: open, offset: 0, to: open, offset: 200_000, count: 9)
+            _ = try library.ranges.copyRange(from: open, offset: 0, to: open, offset: 200_000, count: 9)
         }
         expectError(.readOnly) { try fixture.truncate("albums/old", 5) }
         expectError(.readOnly) { try fixture.utimes("albums/old", modified: 5) }

@@ -147,11 +147,11 @@ extension LibraryUser {
         let attributes = try fixture.library.attributes(added.photo).0
         #expect(attributes.size == source.byteCount)
         #expect(attributes.blocks * 512 < 10 * Chunk.bytes)
-        #expect(try fixture.library.holds(added.photo, source))
+        #expect(try fixture.library.search.holds(added.photo, source))
         // The bytes come out as they went in, with zeros in between.
         var (end, count) = (UInt64(0), 0)
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
-        try fixture.library.readStored(added.photo, fixture.caller) { offset, bytes in
+        try fixture.library.walk.readStored(added.photo, fixture.caller) { offset, bytes in
             #expect(offset >= end)
             let got = buffer.withUnsafeMutableBytes {
                 source.read(at: offset, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<bytes.count]))
@@ -191,7 +191,7 @@ extension LibraryUser {
         var bytes = [UInt8](repeating: 0, count: Int(size))
         _ = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
         #expect(try fixture.get("albums/x") == bytes, "seed \(seed)")
-        #expect(try fixture.library.holds(ino, source), "seed \(seed)")
+        #expect(try fixture.library.search.holds(ino, source), "seed \(seed)")
         try fixture.remount()
         #expect(try fixture.get("albums/x") == bytes, "seed \(seed)")
         try fixture.close()
@@ -207,7 +207,7 @@ extension LibraryUser {
         try fixture.write(target, noise(3 * chunk, seed: 3), at: pebibyte / 4 + 5)
         var (done, calls) = (UInt64(0), 0)
         while true {
-            let count = try fixture.library.copyRange(
+            let count = try fixture.library.ranges.copyRange(
                 from: source, offset: done, to: target, offset: done, count: .max)
             if count == 0 { break }
             (done, calls) = (done + UInt64(count), calls + 1)
@@ -225,9 +225,10 @@ extension LibraryUser {
         // Within one file, and where the source ends.
         let both = try fixture.open("albums/a")
         #expect(
-            try fixture.library.copyRange(from: both, offset: pebibyte, to: both, offset: 0, count: 5) == 0)
+            try fixture.library.ranges.copyRange(from: both, offset: pebibyte, to: both, offset: 0, count: 5)
+                == 0)
         expectError(.fileTooBig) {
-            _ = try fixture.library.copyRange(
+            _ = try fixture.library.ranges.copyRange(
                 from: both, offset: 1 << 30, to: fixture.open("albums/b"), offset: FileState.sizeMax - 1,
                 count: 1 << 30)
         }

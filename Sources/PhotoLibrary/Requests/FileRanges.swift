@@ -6,13 +6,15 @@ import VaultFormat
 import VaultStore
 
 /// Operations on ranges of a file: room, holes, and copying between files.
-extension Library {
+public struct FileRanges: Sendable {
+    let session: TreeSession
+
     /// fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE and ZERO_RANGE. Room is checked, not reserved: writes are copy-on-write
     /// and go to new sectors each time.
     public func allocate(_ handle: FileHandle, mode: Int32, offset: UInt64, length: UInt64) throws(FileError)
     {
         guard let file = handle.state, handle.isWritable else { throw .badHandle }
-        guard !isReadOnly else { throw .readOnly }
+        guard !session.isReadOnly else { throw .readOnly }
         guard length > 0 else { throw .invalid }
         guard offset <= FileState.sizeMax, length <= FileState.sizeMax - offset else { throw .fileTooBig }
         let keepsSize = mode & FallocateMode.keepSize != 0
@@ -48,7 +50,7 @@ extension Library {
         count: UInt64
     ) throws(FileError) -> Int {
         guard let from = source.state, let to = target.state, target.isWritable else { throw .badHandle }
-        guard !isReadOnly else { throw .readOnly }
+        guard !session.isReadOnly else { throw .readOnly }
         var wanted = Int(min(count, UInt64(session.space.limits.copiedBytes)))
         if from === to {
             let (low, high) = (min(offset, targetOffset), max(offset, targetOffset))

@@ -4,7 +4,7 @@ package import PhotoRules
 import VaultCrypto
 
 /// Thumbnails outside the vault, whose names are digests of their files' paths.
-extension Library {
+extension SpaceWalk {
     /// Returns the digests that belong to files of this space: by a file's path, or by the former path of one in the
     /// trash. Directories that cannot be read are left out.
     ///
@@ -38,10 +38,10 @@ extension Library {
     }
 
     private func names(in directory: UInt64) -> [DirectoryEntry] {
-        guard let handle = try? openDirectory(directory) else { return [] }
-        defer { releaseDirectory(handle) }
+        guard let handle = try? library.openDirectory(directory) else { return [] }
+        defer { library.releaseDirectory(handle) }
         var entries: [DirectoryEntry] = []
-        try? readDirectory(handle, after: 0, plus: false) { entry in
+        try? library.readDirectory(handle, after: 0, plus: false) { entry in
             if entry.name != "." && entry.name != ".." { entries.append(entry) }
             return true
         }
@@ -56,10 +56,11 @@ extension Library {
 
     /// Reads a `.trashinfo` file; nil if the file has another form.
     package func trashInfo(_ ino: UInt64) throws(FileError) -> TrashInfoText? {
-        let attributes = try attributes(ino).0
+        let attributes = try library.attributes(ino).0
         guard attributes.isRegular, attributes.size <= TrashInfoText.bytesMax else { return nil }
         var text: [UInt8] = []
-        try readStored(ino, Caller(uid: options.owner.uid, gid: options.owner.gid)) { _, bytes in
+        try readStored(ino, Caller(uid: library.options.owner.uid, gid: library.options.owner.gid)) {
+            _, bytes in
             text += bytes
             return true
         }

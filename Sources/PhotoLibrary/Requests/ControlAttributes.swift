@@ -13,18 +13,23 @@ import VaultStore
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
 ///   or empty. The first is `CheckCursor.start`. A `note` line for each that is no damage; a `damage` line for each
 ///   other finding is followed, in the same order, by its `kind` and `path` lines; paths are in hexadecimal.
-extension Library {
+struct ControlAttributes {
+    let library: Library
+
+    private var session: TreeSession { library.session }
+    private var options: LibraryOptions { library.options }
+
     /// XATTR_SIZE_MAX, the limit of an answer.
     private static let answerBytesMax = 65_536
 
     /// The value of the root's attribute `user.obscura.NAME`; nil for another name.
-    func controlAttribute(_ name: [UInt8], _ caller: Caller?) throws(FileError) -> [UInt8]? {
+    func value(_ name: [UInt8], _ caller: Caller?) throws(FileError) -> [UInt8]? {
         let name = String(decoding: name, as: UTF8.self)
         let isCheck = name.hasPrefix(Self.checkPrefix)
         guard isCheck || ["mount", "status", "settle"].contains(name) else { return nil }
         // The kernel checks no permissions for attributes that are only read.
         if let caller, caller.uid != 0, caller.uid != options.owner.uid { throw .accessDenied }
-        if name == "mount" { return lines([("mount", "\(mark)")]) }
+        if name == "mount" { return lines([("mount", "\(library.mark)")]) }
         if name == "status" { return lines(try status()) }
         if name == "settle" { return lines(try settledLines()) }
         guard let cursor = CheckCursor(String(name.dropFirst(Self.checkPrefix.count))) else { throw .noData }
@@ -62,7 +67,7 @@ extension Library {
     }
 
     private func status() throws(FileError) -> [(String, String)] {
-        let use = room
+        let use = library.room
         let counts = try session.locked { tree throws(FileError) in
             let trashed = try sql(tree.tables.trashedPhotoCount())
             return (
@@ -77,22 +82,25 @@ extension Library {
             ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),
             ("thumbnails", "\(counts.thumbnails)"), ("versions", "\(counts.versions.count)"),
             ("version_bytes", "\(counts.versions.bytes)"), ("unsaved", "\(unsaved)"),
-            ("committed", isCommitted ? "yes" : "no"),
+            ("committed", library.isCommitted ? "yes" : "no"),
             ("durable", options.readOnly || session.space.isClean && unsaved == 0 ? "yes" : "no"),
-            ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", session.hasUnwritten ? "yes" : "no"),
-        ] + stopLines + (mountStatus?() ?? [])
+            ("readonly", library.isReadOnly ? "yes" : "no"),
+            ("unwritten", session.hasUnwritten ? "yes" : "no"),
+        ] + stopLines + (library.mountStatus?() ?? [])
     }
 
     /// Why a space that was opened for writing is not written, and advice to the user.
     private var stopLines: [(String, String)] {
-        guard let stop = session.space.writeStop else { return options.readOnly || !isFull ? [] : fullLines }
-        let advice = stop.advice(vault: unlocked?.path ?? "VAULT", isMounted: true)
+        guard let stop = session.space.writeStop else {
+            return options.readOnly || !library.isFull ? [] : fullLines
+        }
+        let advice = stop.advice(vault: library.unlocked?.path ?? "VAULT", isMounted: true)
         return [("reason", stop.reason)] + (advice.map { [("advice", oneLine($0))] } ?? [])
     }
 
     /// The reason and the advice for a full space.
     private var fullLines: [(String, String)] {
-        let path = unlocked?.path ?? "VAULT"
+        let path = library.unlocked?.path ?? "VAULT"
         return session.space.grows
             ? [
                 ("reason", "the disk of the vault is full"),

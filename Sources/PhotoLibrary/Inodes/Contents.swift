@@ -3,12 +3,17 @@ import VaultCatalogue
 package import VaultFormat
 package import VaultStore
 
-extension Tree {
+/// The stored bytes of files that are removed.
+package struct Contents {
+    private unowned let tree: Tree
+
+    init(_ tree: Tree) { self.tree = tree }
+
     /// Frees a content of few extents.
-    package func freeContent(_ content: UInt64, _ space: Space, overwriting: Bool = false) throws(FileError) {
-        let runs = try sql(tables.extents(of: content))
+    package func free(_ content: UInt64, _ space: Space, overwriting: Bool = false) throws(FileError) {
+        let runs = try sql(tree.tables.extents(of: content))
         guard let first = runs.first, let last = runs.last else { return }
-        try sql(tables.deleteExtents(of: content, from: first.offset, through: last.offset))
+        try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
         space.free(try unnamed(runs, of: content), overwriting: overwriting)
     }
 
@@ -16,8 +21,8 @@ extension Tree {
     /// snapshots.
     package func unnamed(_ runs: [ExtentRun], of content: UInt64) throws(FileError) -> [ExtentRun] {
         if !SnapshotID.isSnapshot(content) {
-            guard try sql(tables.hasSnapshots(of: content)) else { return runs }
+            guard try sql(tree.tables.hasSnapshots(of: content)) else { return runs }
         }
-        return try sql(tables.unnamed(runs))
+        return try sql(tree.tables.unnamed(runs))
     }
 }

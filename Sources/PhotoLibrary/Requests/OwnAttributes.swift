@@ -24,12 +24,15 @@ private enum OwnAttribute: String {
     case longitude
 }
 
-extension Library {
+/// Answers them from the rows of a photo, or from its bytes.
+struct OwnAttributes {
+    let session: TreeSession
+
     /// The value of the attribute `user.obscura.NAME`. Throws `.noData` if the file is not a photo, or the value is
     /// unknown.
     ///
     /// Rarely requested values are not stored but read from the photo's bytes, with no lock held.
-    func ownAttribute(_ ino: UInt64, _ name: [UInt8]) throws(FileError) -> [UInt8] {
+    func value(of ino: UInt64, _ name: [UInt8]) throws(FileError) -> [UInt8] {
         let row = try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard let photo = try tree.copies.photo(representedBy: inode) else { throw .noData }
