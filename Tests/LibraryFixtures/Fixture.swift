@@ -141,6 +141,11 @@ final class Fixture: LibraryUser, @unchecked Sendable {
             _ = try library.setAttributes(1, AttributeChanges(), caller)
             try #require(eventually { space.generation > seen })
         }
+        vanish()
+    }
+
+    /// Drops the library as it is, with what was published.
+    func vanish() {
         library.abandonUnsaved()
         (ballast, ballastSectors) = ([], 0)
         opened = nil
@@ -490,7 +495,5 @@ extension Library {
     }
 
     /// The same for all that are not saved.
-    func abandonUnsaved() {
-        for file in session.context.unsavedFiles { abandon(file) }
-    }
+    func abandonUnsaved() { session.context.unsavedFiles.forEach(abandon) }
 }

@@ -7,19 +7,29 @@ import VaultFormat
 /// record of the same mount that knows a newer durable root, or by a record of a mount that found this one or a newer
 /// one of its mount. An unproved record is valid all the same if it is of the mount that wrote last, and is used if
 /// there is nothing better.
+///
+/// No mount that another found wrote last. Of two that did not find each other one may have been killed within a
+/// commit: in vaults of builds before 1.0 the other's first commit has the same generation, so both count.
 package struct RecordSelector {
     /// The newest record of each number.
     package private(set) var records: [UInt64: FoundRecord] = [:]
-    /// Epoch of the mount that wrote last, and generation of its last record.
-    package private(set) var newest: (epoch: UInt64, generation: UInt64) = (0, 0)
+    /// Generation of the last record of the mount that wrote last, and that mount's epoch, or two.
+    private var newest: (generation: UInt64, epochs: Set<UInt64>) = (0, [])
+    /// Epoch and generation of the last record of a mount that wrote last.
+    package var recorder: (epoch: UInt64, generation: UInt64) {
+        (newest.epochs.max() ?? 0, newest.generation)
+    }
     /// By epoch of a mount: the generation up to which its commits are proved.
     private var proved: [UInt64: UInt64] = [:]
     private var retired: [UInt64: [UInt8]] = [:]
 
     package init(_ found: [FoundRecord]) {
+        let earlier = Set(
+            found.filter { $0.history.before.epoch != $0.run.epoch }.map(\.history.before.epoch))
         for record in found {
-            if record.run.generation >= newest.generation {
-                newest = (record.run.epoch, record.run.generation)
+            if !earlier.contains(record.run.epoch), record.run.generation >= newest.generation {
+                if record.run.generation > newest.generation { newest = (record.run.generation, []) }
+                newest.epochs.insert(record.run.epoch)
             }
             let history = record.history
             proved[record.run.epoch] = max(proved[record.run.epoch] ?? 0, history.durable)
@@ -33,11 +43,11 @@ package struct RecordSelector {
     }
 
     private func counts(_ record: FoundRecord) -> Bool {
-        record.run.epoch == newest.epoch || record.run.generation <= proved[record.run.epoch] ?? 0
+        newest.epochs.contains(record.run.epoch) || record.run.generation <= proved[record.run.epoch] ?? 0
     }
 
-    private func rank(_ record: FoundRecord) -> (Int, UInt64) {
-        (counts(record) ? 1 : 0, record.run.generation)
+    private func rank(_ record: FoundRecord) -> (Int, UInt64, UInt64) {
+        (counts(record) ? 1 : 0, record.run.generation, record.history.durable)
     }
 
     /// Stores the bits from a block's record, if the record is valid.

@@ -470,7 +470,7 @@ struct SalvagedTree {
     /// Records that match the tree stay where they are; the first commits write the others anew.
     private mutating func keepRecords() throws(FileError) {
         try sql(tree.storeChanges())
-        let newest = salvage.selector.newest
+        let newest = salvage.selector.recorder
         try sql(tree.tables.storeRecorder(epoch: newest.epoch, generation: newest.generation))
         let blocks = salvage.selector.records.values.filter { $0.id >= RetiredIDs.records }
         for found in placed + blocks {

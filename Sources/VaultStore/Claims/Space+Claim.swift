@@ -27,7 +27,8 @@ extension Space {
 
     // MARK: Taking over
 
-    /// Generations skipped after the newest root: more than the other mount can have tried to publish since.
+    /// Generations skipped after the newest root: more than the other mount can have tried to publish since. Its clock
+    /// may be another computer's.
     private static let generationsSkipped: UInt64 = 1 << 20
     /// Least empty segments in a vault that grows: room for the other mount's late writes.
     private static let segmentsSkipped = 64

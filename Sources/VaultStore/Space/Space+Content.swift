@@ -64,7 +64,7 @@ extension Space {
     public func passGeneration(of runs: [ExtentRun]) {
         parts.lock.withLock {
             if runs.contains(where: { $0.epoch == epoch && $0.generation >= parts.next.generation }) {
-                parts.next.skip(1)
+                parts.next.skip()
             }
         }
     }

@@ -37,7 +37,7 @@ struct SpaceParts: Sendable {
         gate = WriteGate(isReadOnly: options.isReadOnly, claim: options.claim)
         reader = PageReader(disk, codec, notesHalved: !options.isReadOnly)
         host = HostRoom(disk)
-        next = NextCommit(generation: opened.newestGeneration + 1)
+        next = NextCommit(after: opened.newestGeneration)
         let allocator = SectorAllocator(
             sectorsPerSegment: disk.sectorsPerSegment, usedCounts: [], limits: limits)
         segments = SegmentRoles(

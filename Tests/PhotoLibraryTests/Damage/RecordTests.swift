@@ -57,6 +57,57 @@ import VaultFormat
         #expect(Set(changed.keys) == Set(renamed + [WellKnownInode.moments, WellKnownInode.albums]))
     }
 
+    /// The killed mount's commit and the first one of the next mount would have the same generation if both began right
+    /// behind the newest root; and a record that no root leads to lies where nothing overwrites it.
+    @Test func `records of a commit in which a mount was killed do not count`() throws {
+        let fixture = try Fixture()
+        let path = "albums/a.jpg"
+        try fixture.put(path, jpeg("2024-05-01", more: 1) + noise(9000, seed: 1))
+        try fixture.close()
+        try fixture.reopen { $0.commitsByHand = true }
+        try fixture.put(path, jpeg("2024-05-01", more: 2) + noise(90_000, seed: 2))
+        _ = fixture.library.session.writeRecords(most: 100)
+        let killed = try records(fixture)
+        fixture.vanish()
+        try fixture.reopen { $0.commitsByHand = true }
+        let bytes = jpeg("2024-05-01", more: 3) + noise(20_000, seed: 3)
+        try fixture.put(path, bytes)
+        let (ino, before) = (try fixture.ino(path), fixture.space.generation)
+        try fixture.close()
+        try fixture.reopen()
+        let newest = try #require(try records(fixture)[ino])
+        let lost = try #require(killed[ino])
+        #expect(lost.sector > newest.sector, "the lost record would be found first")
+        #expect(newest.generation > lost.generation && lost.generation > before)
+        try fixture.destroyCatalogue()
+        _ = try fixture.salvage()
+        #expect(try fixture.get(path) == bytes)
+    }
+
+    /// As builds before 1.0 may have left them.
+    @Test func `of two mounts that wrote last neither makes the other's records void`() {
+        func record(_ epoch: UInt64, _ generation: UInt64, before: (UInt64, UInt64), durable: UInt64)
+            -> FoundRecord
+        {
+            let run = ExtentRun(
+                offset: 0, length: 100, sector: 10 * epoch, generation: generation, epoch: epoch)
+            return FoundRecord(id: 20, run: run, history: RecordedHistory(before: before, durable: durable))
+        }
+        let old = record(1, 14, before: (0, 0), durable: 10)
+        let killed = record(2, 23, before: (1, 14), durable: 20)
+        let tied = record(3, 23, before: (1, 14), durable: 20)
+        for found in [[old, killed, tied], [tied, killed, old], [killed, old, tied]] {
+            #expect(RecordSelector(found).records[20]?.run.generation == 23)
+        }
+        // The killed mount had published records, which the next one found.
+        let published = record(2, 18, before: (1, 14), durable: 10)
+        let next = record(3, 21, before: (2, 18), durable: 20)
+        for found in [[old, published, next, killed], [killed, next, published, old]] {
+            #expect(RecordSelector(found).records[20]?.run == next.run)
+            #expect(RecordSelector(found).recorder == (3, 21))
+        }
+    }
+
     /// A sidecar of the same day changes the photo's row alone, and one that follows its photo only its own name.
     @Test func `changes beside the inode are recorded too`() throws {
         let fixture = try Fixture()
