@@ -41,7 +41,8 @@ struct SpaceContents: Equatable {
         options.thumbnails = .off
         guard let library = try? Library.open(space, options: options) else { return nil }
         defer { try? library.close() }
-        guard let photos = try? library.photoCount(), let trashed = try? library.trashedPhotoCount() else {
+        guard let photos = try? library.walk.photoCount(), let trashed = try? library.walk.trashedPhotoCount()
+        else {
             return nil
         }
         self.init(photos: photos, trashed: trashed, bytes: library.usedBytes)

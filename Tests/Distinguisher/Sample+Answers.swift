@@ -60,7 +60,7 @@ extension Sample {
         add(.answers, "statvfs: free", statistics.free)
         add(.answers, "statvfs: available", statistics.available)
         add(.answers, "statvfs: files", statistics.files)
-        add(.answers, "photos", try library.photoCount())
+        add(.answers, "photos", try library.walk.photoCount())
         try library.close()
     }
 

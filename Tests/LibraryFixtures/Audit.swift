@@ -62,7 +62,7 @@ private func auditRecords(_ space: Space, _ database: Connection) throws {
             let run = try #require(try tables.identity(id), "inode \(id) has no record")
             let plain = try space.read(role: .identity, content: id, run: run, chunk: 0, into: buffer)
             var found = try #require(Recorded.decode(plain)).content
-            let known = try tree.recorded(id)
+            let known = try tree.records.record(of: id)
             // A day that was renamed since tells its photos' day.
             if case .inode(var record) = found, case .inode(let now) = known, let day = now.photo?.day,
                 record.photo?.day != day

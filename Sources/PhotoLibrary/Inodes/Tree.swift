@@ -23,6 +23,7 @@ package final class Tree {
     package private(set) lazy var imports = Imports(self)
     package private(set) lazy var trash = Trash(self)
     package private(set) lazy var contents = Contents(self)
+    package private(set) lazy var records = Records(self)
     package private(set) lazy var versions = Versions(self)
     package private(set) lazy var views = Views(self)
     package private(set) lazy var pendingPictures = PendingPictures(self)

@@ -63,7 +63,7 @@ package struct IdentityRecorder {
         for id in marked {
             do throws(FileError) {
                 if try tree.mayHaveRecord(id) {
-                    let bytes = try tree.recorded(id).encoded(history)
+                    let bytes = try tree.records.record(of: id).encoded(history)
                     // Too large for a record: the rows are damaged.
                     guard bytes.count <= Geometry.chunkBytes else { continue }
                     records.append((id, bytes))

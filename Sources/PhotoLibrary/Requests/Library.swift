@@ -252,18 +252,6 @@ public final class Library: @unchecked Sendable {
     /// Whether all changes so far survive any end of this process.
     public var isCommitted: Bool { session.context.unsavedFiles.isEmpty && session.committer.isCommitted }
 
-    /// Number of photos in the space, for `status`, without those in the trash.
-    public func photoCount() throws(FileError) -> Int {
-        try session.locked { tree throws(FileError) in
-            Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
-        }
-    }
-
-    /// Number of photos in the trash.
-    public func trashedPhotoCount() throws(FileError) -> Int {
-        try session.locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
-    }
-
     /// Used bytes of the space, including the trash and kept thumbnails.
     public var usedBytes: UInt64 {
         let use = session.space.sectors.capacity

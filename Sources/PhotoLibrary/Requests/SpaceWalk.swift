@@ -1,6 +1,7 @@
 public import FileRequests
 import Glibc
 import PhotoRules
+import VaultCatalogue
 import VaultStore
 
 /// Walks the tree of a space without a mount: for commands that read all of it.
@@ -56,6 +57,18 @@ public struct SpaceWalk: Sendable {
                 offset += UInt64(count)
             }
         }
+    }
+
+    /// Number of photos in the space, for `status`, without those in the trash.
+    public func photoCount() throws(FileError) -> Int {
+        try library.session.locked { tree throws(FileError) in
+            Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
+        }
+    }
+
+    /// Number of photos in the trash.
+    public func trashedPhotoCount() throws(FileError) -> Int {
+        try library.session.locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
     }
 
     // MARK: Versions

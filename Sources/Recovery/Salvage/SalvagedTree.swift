@@ -474,10 +474,8 @@ struct SalvagedTree {
         try sql(tree.tables.storeRecorder(epoch: newest.epoch, generation: newest.generation))
         let blocks = salvage.selector.records.values.filter { $0.id >= RetiredIDs.records }
         for found in placed + blocks {
-            guard let told = salvage.read(found), let known = try? tree.recorded(found.id), told == known
-            else {
-                continue
-            }
+            let known = try? tree.records.record(of: found.id)
+            guard let told = salvage.read(found), told == known else { continue }
             try sql(tree.tables.storeIdentity(found.id, found.run))
             try sql(tree.tables.unmarkUnrecorded(found.id))
             used.append(found.run.sector..<found.run.sector + UInt64(found.run.sectorCount))

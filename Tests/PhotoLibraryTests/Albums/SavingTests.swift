@@ -377,7 +377,7 @@ import VaultFormat
         #expect(try fixture.stat("\(directory)/\(backup)").nlink == 1)
         #expect(try fixture.stat("albums/x.jpg").nlink == 3)
         #expect(try fixture.get("albums/.versions/x.jpg/original") == jpeg("2024-05-01", more: 1))
-        #expect(try fixture.library.photoCount() == 1)
+        #expect(try fixture.library.walk.photoCount() == 1)
     }
 
     /// As `sed -i.bak` that finds nothing to replace: the new file is a copy of the photo before it gets its name.

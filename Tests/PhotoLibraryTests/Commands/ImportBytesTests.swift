@@ -78,7 +78,7 @@ import VaultFormat
         #expect(eventually { user.library.session.space.newestDurable > before })
         try user.close()
         let again = try MemoryUser(vault, disk)
-        #expect(try again.library.photoCount() == 60)
+        #expect(try again.library.walk.photoCount() == 60)
         try again.close()
     }
 

@@ -135,7 +135,7 @@ import VaultFormat
                 }
             }
             _ = library.statistics()
-            _ = try? library.photoCount()
+            _ = try? library.walk.photoCount()
         }
 
         private func change() {

@@ -125,7 +125,7 @@ extension Fixture {
         let ino = try fixture.ino("albums/A/x.jpg")
         try fixture.mv("moments/2024-05-01/x.jpg", files + "/x.jpg")
         #expect(try fixture.everything() == [files + "/x.jpg"])
-        #expect(try fixture.library.photoCount() == 0)
+        #expect(try fixture.library.walk.photoCount() == 0)
         #expect(fixture.observer.entries.map(\.1).sorted() == ["x.jpg", "y.jpg"])
         #expect(try fixture.get(files + "/x.jpg") == jpeg("2024-05-01", more: 1))
         try turn(fixture, between)
@@ -135,7 +135,7 @@ extension Fixture {
         #expect(try fixture.ino("albums/B/y.jpg") == ino)
         #expect(try fixture.stat("albums/B/y.jpg").nlink == 3)
         #expect(try fixture.source("albums/B/y.jpg") == "DateTimeOriginal")
-        #expect(try fixture.library.photoCount() == 1)
+        #expect(try fixture.library.walk.photoCount() == 1)
         try turn(fixture, between)
     }
 
@@ -418,7 +418,7 @@ extension Fixture {
         try fixture.rm(files + "/x.jpg")
         try turn(fixture, between)
         #expect(try fixture.everything() == [files + "/copy.jpg"])
-        #expect(try fixture.library.photoCount() == 0)
+        #expect(try fixture.library.walk.photoCount() == 0)
         try fixture.mv(files + "/copy.jpg", "albums/copy.jpg")
         #expect(try fixture.everything() == ["2024-05-01/x.jpg", "albums/copy.jpg", "albums/more.jpg"])
         // And restored, it brings its photo back.

@@ -6,21 +6,25 @@ import VaultFormat
 import VaultStore
 
 /// Collects the contents of identity records from the rows.
-extension Tree {
+package struct Records {
+    private unowned let tree: Tree
+
+    init(_ tree: Tree) { self.tree = tree }
+
     /// Collects the record with this number; throws `.stale` if the number does not exist.
-    package func recorded(_ id: UInt64) throws(FileError) -> Recorded {
+    package func record(of id: UInt64) throws(FileError) -> Recorded {
         if id >= RetiredIDs.records {
             let block = id - RetiredIDs.records
-            guard let bits = try sql(tables.retired(block: block)) else { throw .stale }
+            guard let bits = try sql(tree.tables.retired(block: block)) else { throw .stale }
             return .retired(block: block, bits: bits)
         }
-        if let known = cached(id) {
+        if let known = tree.cached(id) {
             // Not `names(of:)`, which would cache them: no one else may need them.
-            if let names = known.names { return .inode(try tables.record(known.row, names)) }
-            return .inode(try tables.record(known.row, try sql(tables.dentries(of: id))))
+            if let names = known.names { return .inode(try tree.tables.record(known.row, names)) }
+            return .inode(try tree.tables.record(known.row, try sql(tree.tables.dentries(of: id))))
         }
-        guard let row = try sql(tables.inode(id)) else { throw .stale }
-        return .inode(try tables.record(row, try sql(tables.dentries(of: id))))
+        guard let row = try sql(tree.tables.inode(id)) else { throw .stale }
+        return .inode(try tree.tables.record(row, try sql(tree.tables.dentries(of: id))))
     }
 }
 
