@@ -26,6 +26,10 @@ package final class Committer: @unchecked Sendable {
     private let outOfRoom = Atomic<Bool>(false)
     /// The next commit is the last.
     private var isLast = false
+    /// Whether the newest durable commit left identity records to the next.
+    private var areRecordsBehind = false
+    /// Durable commits at the end for records that found no room.
+    private static let lastCommitsMax = 4
     private var isStopping = false
     private var isRunning = false
     /// No thread commits: a caller that waits for a durable commit makes it, and `commitByHand` makes the others.
@@ -247,7 +251,15 @@ package final class Committer: @unchecked Sendable {
         var failed: FileError?
         isLast = true
         if isChanged {
-            do throws(FileError) { try waitForDurable() } catch { failed = error }
+            do throws(FileError) {
+                try waitForDurable()
+                // Where slots are short, each durable commit releases some, for records that had no room before.
+                var commitsLeft = Self.lastCommitsMax
+                while areRecordsBehind, commitsLeft > 0 {
+                    commitsLeft -= 1
+                    try waitForDurable()
+                }
+            } catch { failed = error }
         }
         isStopping = true
         if isByHand { isRunning = false }
@@ -411,6 +423,7 @@ package final class Committer: @unchecked Sendable {
             if durable, !canOverwrite { awaitOverwriting() }
         }
         if durable {
+            areRecordsBehind = failed == nil && isBehind
             tickets.answer(through: ticket, failed.map { isStopped ? .readOnly : FileError($0) })
             done.signalAll()
         }

@@ -54,10 +54,10 @@ extension TreeSession {
 
     /// How many records the commit that begins has room for, besides those in this transaction; nil for none.
     private func recordsThatFit(_ most: Int, besides written: Int) -> Int? {
-        [space.limits.recordsPerWrite, Self.recordsWhenShort].lazy.map { min(most, $0) }.first { count in
-            let pages = Self.pagesPerRecord * (written + count)
-            return space.ledger.hasRoom(for: .edit, pages: pages + room.unstaged)
-        }
+        func pages(_ count: Int) -> Int { Self.pagesPerRecord * (written + count) + room.unstaged }
+        let (many, few) = (min(most, space.limits.recordsPerWrite), min(most, Self.recordsWhenShort))
+        if space.ledger.hasRoom(for: .edit, pages: pages(many)) { return many }
+        return space.ledger.makesRoom(for: .edit, pages: pages(few)) ? few : nil
     }
 
     private static let recordsWhenShort = 16
