@@ -57,7 +57,12 @@ extension TreeSession {
         func pages(_ count: Int) -> Int { Self.pagesPerRecord * (written + count) + room.unstaged }
         let (many, few) = (min(most, space.limits.recordsPerWrite), min(most, Self.recordsWhenShort))
         if space.ledger.hasRoom(for: .edit, pages: pages(many)) { return many }
-        return space.ledger.makesRoom(for: .edit, pages: pages(few)) ? few : nil
+        // In a space of fixed size more slots would take segments of content for good.
+        let fits =
+            space.grows
+            ? space.ledger.makesRoom(for: .edit, pages: pages(few))
+            : space.ledger.hasRoom(for: .edit, pages: pages(few))
+        return fits ? few : nil
     }
 
     private static let recordsWhenShort = 16

@@ -104,7 +104,7 @@ struct SegmentSearch {
         return found[Int(root.pairs[pair].a)] != nil && found[Int(root.pairs[pair].b)] != nil
     }
 
-    private var slotsPerPair: Int { Int(disk.segmentBytes) / Geometry.pageBytes }
+    private var slotsPerPair: Int { disk.slotsPerPair }
 
     /// Opens a page, and notes in which files the segments of its two copies are.
     private mutating func page(

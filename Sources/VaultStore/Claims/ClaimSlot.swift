@@ -17,7 +17,7 @@ struct RootMark: Sendable, Equatable {
 
 /// Reads the slot of a space's claim, and its roots, as they are on the disk or server now.
 ///
-/// Every call reads anew, because what this computer knows of them may be outdated.
+/// Every call reads anew: this computer's caches may be outdated.
 final class ClaimSlot: Sendable {
     /// The contents of the slot.
     enum Standing: Sendable, Equatable {

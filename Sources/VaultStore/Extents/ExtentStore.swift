@@ -172,21 +172,9 @@ final class ExtentStore: Sendable {
         }
     }
 
-    /// The sectors of runs, segment by segment: no extent crosses the end of a segment, but a joined run may span the
-    /// end of one and the start of the next.
+    /// The sectors of runs, segment by segment.
     func parts(of runs: [ExtentRun]) -> [Range<UInt64>] {
-        let perSegment = UInt64(disk.sectorsPerSegment)
-        var parts: [Range<UInt64>] = []
-        parts.reserveCapacity(runs.count)
-        for run in runs {
-            var sector = run.sector
-            while sector < run.endSector {
-                let next = min(run.endSector, (sector / perSegment + 1) * perSegment)
-                parts.append(sector..<next)
-                sector = next
-            }
-        }
-        return parts
+        runs.flatMap { disk.split($0.sector..<$0.endSector) }
     }
 
     /// Seals the bytes of a run anew in other sectors. See `Space.sealElsewhere`.

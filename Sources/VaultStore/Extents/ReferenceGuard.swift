@@ -66,7 +66,7 @@ final class ReferenceGuard: @unchecked Sendable {
     }
 
     private func requireOwnFile(_ segment: Int) throws(StoreError) {
-        guard let rows, !isCompared(segment) else { return }
+        guard let rows, !isCompared(segment), !segments.isCreated(segment) else { return }
         let others = 0..<segments.count
         if try rows.firstRuns(in: disk.sectors(of: segment), limit: Self.runsMax).isEmpty {
             // It may be the file of any other, unless there is nothing in it to lose. To compare a vault of a terabyte

@@ -11,7 +11,7 @@ enum WriteKind {
     case other
 }
 
-/// The segments of one space, wherever they are kept: what the store asks of a host, and no more.
+/// The segments of one space, as a host keeps them.
 ///
 /// A segment has a number and at most `SegmentLayout.segmentBytes` bytes, which are read and written in place. Calls
 /// come from several threads at once, and each may take some milliseconds. **Order**: what `sync` promises covers every
@@ -45,7 +45,7 @@ protocol SegmentHost: AnyObject, Sendable {
     /// Counts a segment that an earlier mount wrote as written.
     func markUnsynced(_ segment: Int)
 
-    // MARK: What there is
+    // MARK: Sizes
 
     /// Bytes of a segment up to the last that was written. Throws `damaged` if it is missing.
     func writtenBytes(_ segment: Int) throws(StoreError) -> UInt64
@@ -96,12 +96,12 @@ protocol SegmentHost: AnyObject, Sendable {
     /// Tells how many segments every space has: nothing is written beyond them. Only in a vault of several spaces.
     func limit(to segments: Int)
 
-    /// Forgets what it knows of its segments, after an error that may have passed.
+    /// Opens all segments anew, after an error that may have passed.
     func reopenAll()
 
-    // MARK: For claims: past everything that this computer remembers
+    // MARK: For claims: past all caches of this computer
 
-    /// Whether only this computer can write to the segments, so that what it remembers of them is true.
+    /// Whether only this computer can write to the segments, so that its caches are never outdated.
     var isOnLocalDisk: Bool { get }
 
     /// Reads bytes as they are on the disk or server now; those beyond the end stay as they are.

@@ -1,7 +1,7 @@
 import LinuxIO
 import VaultFormat
 
-/// A vault, wherever it is kept: what the store asks of its host besides the segments of each space.
+/// The host of a vault: its header, lock, list of segments and traces. The segments of a space are a `SegmentHost`.
 ///
 /// `VaultFiles` is the host for a directory. Whatever else works on the files themselves (`create`, `grow`, `backup`,
 /// the restoring of a header) works on that alone.
@@ -67,14 +67,14 @@ protocol VaultHost: AnyObject, Sendable {
     /// A mount's side of the agreement with running backups.
     func holdForBackups() -> BackupHold
 
-    // MARK: What the host shows to others; see the threat model
+    // MARK: Traces that others can see; see the threat model
 
     /// Hides the writes of a session among those of others. Nil in a vault of one space.
     ///
     /// - Parameter isRunning: hides writes and syncs without `CoverTraffic.start`: in a command.
     func cover(_ layout: SegmentLayout, isRunning: Bool) -> CoverTraffic?
 
-    /// Drops what this computer remembers of the spaces.
+    /// Drops the spaces from this computer's page cache.
     func dropPageCache(_ layout: SegmentLayout, ofKilled: Bool)
 
     /// Makes all sessions leave the same traces at their end.

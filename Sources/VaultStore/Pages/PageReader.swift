@@ -28,7 +28,7 @@ final class PageReader: Sendable {
     /// - Parameter notesHalved: false where nothing is written.
     init(_ disk: SpaceDisk, _ codec: PageCodec, notesHalved: Bool) {
         (self.disk, self.codec, notes) = (disk, codec, notesHalved)
-        slotsPerPair = Int(disk.segmentBytes) / Geometry.pageBytes
+        slotsPerPair = disk.slotsPerPair
     }
 
     /// The sectors of a slot's two copies.

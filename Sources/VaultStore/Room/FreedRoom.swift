@@ -8,7 +8,8 @@ struct PendingFree: Sendable {
     var generation: UInt64
 }
 
-/// Keeps what was freed until no root, snapshot or backup needs it, and the changes of the next commit's delta.
+/// Keeps freed sectors and slots until no root, snapshot or backup needs them; and the entries of the next commit's
+/// delta.
 ///
 /// Unchecked Sendable: everything mutable is under the space's lock. Functions marked so are called with it held, the
 /// others take it.
@@ -61,10 +62,12 @@ final class FreedRoom: @unchecked Sendable {
 
     // MARK: Changes of the next commit
 
-    /// Notes written sectors, or freed ones. Under the lock.
+    /// Notes written sectors. Under the lock.
+    func noteWritten(_ sector: UInt64, _ count: Int) { note(DeltaLayout.kindExtentsWritten, sector, count) }
+
+    /// Notes freed sectors. Under the lock.
     ///
     /// - Parameter isDestroyed: whether they are overwritten before they are reused.
-    func noteWritten(_ sector: UInt64, _ count: Int) { note(DeltaLayout.kindExtentsWritten, sector, count) }
     func noteFreed(_ sector: UInt64, _ count: Int, isDestroyed: Bool = false) {
         note(DeltaLayout.kindSectorsFreed, sector, count, isDestroyed: isDestroyed)
         sectors.willRelease(UInt64(count))
@@ -83,14 +86,11 @@ final class FreedRoom: @unchecked Sendable {
     /// Adds an entry to the next commit's delta, or extends the last one if it is contiguous. Under the lock.
     private func note(_ kind: UInt8, _ sector: UInt64, _ count: Int, isDestroyed: Bool = false) {
         next.noteChange()
-        let perSegment = UInt64(sectorsPerSegment)
-        if let last = entries.last, last.kind == kind, last.isDestroyed == isDestroyed,
-            last.end == sector, last.start / perSegment == sector / perSegment
-        {
-            entries[entries.count - 1].count += UInt32(count)
+        var entry = DeltaEntry(kind: kind, count: UInt32(count), start: sector)
+        entry.isDestroyed = isDestroyed
+        if entries.last?.isContinued(by: entry, sectorsPerSegment: sectorsPerSegment) == true {
+            entries[entries.count - 1].count += entry.count
         } else {
-            var entry = DeltaEntry(kind: kind, count: UInt32(count), start: sector)
-            entry.isDestroyed = isDestroyed
             entries.append(entry)
         }
     }
@@ -111,17 +111,12 @@ final class FreedRoom: @unchecked Sendable {
     /// pieces are removed, their sectors become few runs.
     private func joined(_ entries: [DeltaEntry]) -> [DeltaEntry] {
         guard entries.count > DeltaLayout.entriesPerPage else { return entries }
-        let perSegment = UInt64(sectorsPerSegment)
         func order(_ entry: DeltaEntry) -> (UInt8, UInt8, UInt64) {
             (entry.kind, entry.isDestroyed ? 1 : 0, entry.start)
         }
         var joined: [DeltaEntry] = []
         for entry in entries.sorted(by: { order($0) < order($1) }) {
-            if let last = joined.last, order(last) < order(entry), last.kind == entry.kind,
-                last.isDestroyed == entry.isDestroyed, last.end == entry.start,
-                entry.kind == DeltaLayout.kindSlotsFreed
-                    || last.start / perSegment == entry.start / perSegment
-            {
+            if joined.last?.isContinued(by: entry, sectorsPerSegment: sectorsPerSegment) == true {
                 joined[joined.count - 1].count += entry.count
             } else {
                 joined.append(entry)

@@ -24,11 +24,9 @@ struct KeptRoom {
     /// - Parameter sectorsPerSegment: no entry of sectors crosses a segment.
     mutating func add(_ entry: DeltaEntry, sectorsPerSegment: Int) {
         if entry.kind == DeltaLayout.kindSlotsFreed { slotCount += Int(entry.count) }
-        guard let last = entries.last, last.kind == entry.kind, last.isDestroyed == entry.isDestroyed,
-            last.start + UInt64(last.count) == entry.start,
-            entry.kind == DeltaLayout.kindSlotsFreed
-                || last.start / UInt64(sectorsPerSegment) == entry.start / UInt64(sectorsPerSegment)
-        else { return entries.append(entry) }
+        guard entries.last?.isContinued(by: entry, sectorsPerSegment: sectorsPerSegment) == true else {
+            return entries.append(entry)
+        }
         entries[entries.count - 1].count += entry.count
     }
 

@@ -190,7 +190,7 @@ public final class SectorRoom: @unchecked Sendable {
             most = Int(min(UInt64(most), free - Self.systemReserve))
         }
         while let taken = try take(least: least, most: most, near: near, area, mayGrow) {
-            if segments.isPresent(Int(taken.sector / UInt64(disk.sectorsPerSegment))) { return taken }
+            if segments.isPresent(disk.segment(of: taken.sector)) { return taken }
             try sectors.abandon(taken.sector, taken.count)
         }
         return nil
@@ -250,7 +250,7 @@ public final class SectorRoom: @unchecked Sendable {
 
     /// Marks given sectors of one segment as used if all of them are free and may have content. Under the lock.
     func allocate(at sector: UInt64, _ count: Int) throws(StoreError) -> Bool {
-        let segment = Int(sector / UInt64(disk.sectorsPerSegment))
+        let segment = disk.segment(of: sector)
         guard segment < sectors.segmentCount, !segments.isOfPages(segment) else { return false }
         return try sectors.allocate(at: sector, count)
     }
@@ -287,8 +287,10 @@ public final class SectorRoom: @unchecked Sendable {
     /// Pages of counts that changed since they were published. Under the lock.
     var unpublishedCounts: Int { sectors.unpublishedCountPages }
 
-    /// Pages of the sector bitmap, and of the counts. Under the lock.
+    /// All pages of the sector bitmap. Under the lock.
     var bitmapPages: Int { sectors.segmentCount * sectors.pagesPerSegment }
+
+    /// All pages of the counts. Under the lock.
     var countPages: Int { sectors.segmentCount / MapLayout.countsPerPage + 1 }
 
     /// The pages of bits and counts that changed since the last call; see `SectorAllocator.freezeDirtyPages`. Under the
@@ -312,10 +314,12 @@ public final class SectorRoom: @unchecked Sendable {
         lock.withLock { peak = max(min(peak, count), sectors.usedSectors) }
     }
 
-    /// Has the next commit write a page of the sector bitmap, or of the counts, anew. Under the lock.
+    /// Has the next commit write a page of the sector bitmap anew. Under the lock.
     func markDirty(bitmapPage page: Int) throws(StoreError) {
         if page / sectors.pagesPerSegment < sectors.segmentCount { try sectors.markDirty(bitmapPage: page) }
     }
+
+    /// Has the next commit write a page of counts anew. Under the lock.
     func markDirty(countPage page: Int) { sectors.markDirty(countPage: page) }
 
     // MARK: Checking

@@ -1,8 +1,8 @@
 import LinuxIO
 public import VaultFormat
 
-/// Decides what each segment of a space holds: pages, in pairs, or content; and which get no content for now, because
-/// they are set aside for pages, are being emptied, or are lost.
+/// Assigns each segment of a space to pages, in pairs, or to content. Segments that are set aside for pages, are being
+/// emptied, or are lost get no new content.
 ///
 /// Unchecked Sendable: everything mutable is under the space's lock. Functions marked so are called with it held, the
 /// others take it.
@@ -18,6 +18,8 @@ public final class SegmentRoles: @unchecked Sendable {
     /// Segments of content whose files were present, and those whose files were missing, at the first write to them.
     private var found: Set<Int> = []
     private var lost: Set<Int> = []
+    /// Segments that were created for content since the space was opened.
+    private var created: Set<Int> = []
     /// Segments that are being emptied, and those of which something cannot be moved; see `beginVacating`.
     private var vacating: Set<Int> = []
     private var unvacatable: Set<Int> = []
@@ -33,7 +35,7 @@ public final class SegmentRoles: @unchecked Sendable {
     ) {
         (pagePairs, self.disk, self.sectors, self.grows, self.lock) = (pairs, disk, sectors, grows, lock)
         self.countNow = countNow
-        slotsPerPair = Int(disk.segmentBytes) / Geometry.pageBytes
+        slotsPerPair = disk.slotsPerPair
         noteEnd()
     }
 
@@ -159,6 +161,7 @@ public final class SegmentRoles: @unchecked Sendable {
         let number = sectors.segmentCount
         guard number < Geometry.segmentsMax else { return false }
         try disk.create(number)
+        created.insert(number)
         sectors.addSegments(to: number + 1)
         return true
     }
@@ -204,6 +207,9 @@ public final class SegmentRoles: @unchecked Sendable {
     private func mayHoldNewerState(_ number: Int) -> Bool {
         keepsFreeSectors && disk.exists(number) && !disk.isHole(number)
     }
+
+    /// Whether a segment was created for content since the space was opened, so that its file has no other's bytes.
+    func isCreated(_ segment: Int) -> Bool { lock.withLock { created.contains(segment) } }
 
     // MARK: Lost segments
 
@@ -273,7 +279,7 @@ public final class SegmentRoles: @unchecked Sendable {
 
     /// Whether the segment of a sector holds pages.
     func holdsPages(atSector sector: UInt64) -> Bool {
-        let segment = Int(sector / UInt64(disk.sectorsPerSegment))
+        let segment = disk.segment(of: sector)
         return lock.withLock { sectors.excluded.contains(segment) && isOfPages(segment) }
     }
 
@@ -315,12 +321,12 @@ public final class SegmentRoles: @unchecked Sendable {
 
     /// Sectors in use in a segment that is being emptied.
     public func usedSectors(in vacated: Range<UInt64>) -> Int {
-        lock.withLock { Int(sectors.usedCounts[segment(of: vacated)]) }
+        lock.withLock { Int(sectors.usedCounts[disk.segment(of: vacated.lowerBound)]) }
     }
 
     /// Notes that something in a segment cannot be moved: it is not chosen again.
     public func noteUnvacatable(_ sectors: Range<UInt64>) {
-        lock.withLock { _ = unvacatable.insert(segment(of: sectors)) }
+        lock.withLock { _ = unvacatable.insert(disk.segment(of: sectors.lowerBound)) }
     }
 
     /// Allows content in all segments that are left.
@@ -329,9 +335,5 @@ public final class SegmentRoles: @unchecked Sendable {
             vacating = []
             updateExcluded()
         }
-    }
-
-    private func segment(of sectors: Range<UInt64>) -> Int {
-        Int(sectors.lowerBound / UInt64(disk.sectorsPerSegment))
     }
 }

@@ -27,7 +27,7 @@ final class SlotRoom: @unchecked Sendable {
     ) {
         (self.disk, self.segments, self.host) = (disk, segments, host)
         (self.grows, self.limits) = (grows, limits)
-        slotsPerPair = Int(disk.segmentBytes) / Geometry.pageBytes
+        slotsPerPair = disk.slotsPerPair
         (splitPair, isAbove) = (root.evasion.splitPair, root.evasion.isAbove)
         slots = SlotAllocator(
             slotsPerPair: slotsPerPair, pairCount: root.pairs.count, words: [], backed: 0)

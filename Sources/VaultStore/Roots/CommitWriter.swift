@@ -249,12 +249,11 @@ final class CommitWriter: @unchecked Sendable {
         if old.isAbsent { return }
         // After a failed sync pages get places that the disk was not asked to write before.
         if !unsynced.isLost, slots.replace(old.slot) { return }
-        if let last = frozen.entries.last, last.kind == DeltaLayout.kindSlotsFreed,
-            last.end == UInt64(old.slot)
-        {
+        let freed = DeltaEntry.slotFreed(old.slot)
+        if frozen.entries.last?.isContinued(by: freed, sectorsPerSegment: disk.sectorsPerSegment) == true {
             frozen.entries[frozen.entries.count - 1].count += 1
         } else {
-            frozen.entries.append(.slotFreed(old.slot))
+            frozen.entries.append(freed)
         }
     }
 

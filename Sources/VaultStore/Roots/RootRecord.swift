@@ -195,6 +195,14 @@ struct DeltaEntry: Sendable, Hashable {
         self.init(kind: bytes.number(0), count: bytes.number(4), start: bytes.number(8))
     }
 
+    /// Whether the next entry can be joined to this one: it begins at its end. No entry of sectors crosses the end of a
+    /// segment.
+    func isContinued(by next: DeltaEntry, sectorsPerSegment: Int) -> Bool {
+        kind == next.kind && isDestroyed == next.isDestroyed && end == next.start
+            && (kind == DeltaLayout.kindSlotsFreed
+                || start / UInt64(sectorsPerSegment) == next.start / UInt64(sectorsPerSegment))
+    }
+
     /// Its sectors; nil if it is of another kind.
     func sectors(ifOf kind: UInt8) -> Range<UInt64>? {
         self.kind == kind ? start..<start + UInt64(count) : nil

@@ -1,8 +1,8 @@
 import LinuxIO
 import VaultFormat
 
-/// What was written since the newest durable root: opened as a whole before a soft root is trusted, and written once
-/// more if a sync failed.
+/// The pages and extents written since the newest durable root. A soft root counts only if all of them open; after a
+/// failed sync all of them are written again.
 ///
 /// Unchecked Sendable: everything mutable is under the space's lock. Functions marked so are called with it held.
 final class UnsyncedState: @unchecked Sendable {

@@ -5,11 +5,13 @@ import VaultFormat
 /// The segments of one space, addressed by linear sector: above a `SegmentHost`, below everything else. Nothing is
 /// written without the claim.
 ///
-/// Unchecked Sendable: what is mutable is set before the first write.
+/// Unchecked Sendable: its variables are set before the first write.
 final class SpaceDisk: @unchecked Sendable {
     let layout: SegmentLayout
     let host: any SegmentHost
     let sectorsPerSegment: Int
+    /// Page slots of a pair of segments.
+    let slotsPerPair: Int
     /// By segment, the number under which it is found, if that is another segment's; see `SegmentExchange`. Only for
     /// reading; set before anything is read.
     var exchanged: [Int: Int] = [:]
@@ -22,6 +24,7 @@ final class SpaceDisk: @unchecked Sendable {
     init(_ host: any SegmentHost, _ layout: SegmentLayout) {
         (self.host, self.layout) = (host, layout)
         sectorsPerSegment = Int(layout.segmentBytes) / Geometry.sectorBytes
+        slotsPerPair = Int(layout.segmentBytes) / Geometry.pageBytes
     }
 
     var segmentBytes: UInt64 { layout.segmentBytes }
@@ -30,6 +33,22 @@ final class SpaceDisk: @unchecked Sendable {
     func sectors(of segment: Int) -> Range<UInt64> {
         let first = UInt64(segment) * UInt64(sectorsPerSegment)
         return first..<first + UInt64(sectorsPerSegment)
+    }
+
+    /// The segment that a linear sector lies in.
+    func segment(of sector: UInt64) -> Int { Int(sector / UInt64(sectorsPerSegment)) }
+
+    /// The parts of a range of sectors, one for each segment: no extent crosses the end of a segment, but a joined run
+    /// may span the end of one and the start of the next.
+    func split(_ range: Range<UInt64>) -> [Range<UInt64>] {
+        var parts: [Range<UInt64>] = []
+        var sector = range.lowerBound
+        while sector < range.upperBound {
+            let end = min(range.upperBound, sectors(of: segment(of: sector)).upperBound)
+            parts.append(sector..<end)
+            sector = end
+        }
+        return parts
     }
 
     /// The segment of sectors, by the number under which it is found, and their offset in it. Throws `damaged` if they
@@ -110,14 +129,14 @@ final class SpaceDisk: @unchecked Sendable {
     }
 
     /// Makes everything durable that was written since the last call that succeeded.
-    func sync() throws(StoreError) { try host.sync() }
+    func sync() throws(StoreError) { try checkingRefusal { () throws(StoreError) in try host.sync() } }
 
     /// Counts the segment of a sector, which an earlier mount wrote, as written.
     func markUnsynced(_ sector: UInt64) {
-        host.markUnsynced(key(Int(sector / UInt64(sectorsPerSegment))))
+        host.markUnsynced(key(segment(of: sector)))
     }
 
-    // MARK: What there is
+    // MARK: Sizes
 
     /// Sectors of a segment up to the last that was written. Throws `damaged` if it is missing.
     func writtenSectors(_ segment: Int) throws(StoreError) -> Int {
@@ -138,7 +157,7 @@ final class SpaceDisk: @unchecked Sendable {
 
     /// The fault of a segment that makes these sectors unavailable; nil if there is none.
     func fault(at sector: UInt64, _ count: Int) -> SegmentFault? {
-        let number = Int(sector / UInt64(sectorsPerSegment))
+        let number = segment(of: sector)
         do throws(StoreError) {
             let end = Int(sector % UInt64(sectorsPerSegment)) + count
             return try writtenSectors(number) < end ? .short(number) : nil
@@ -150,7 +169,7 @@ final class SpaceDisk: @unchecked Sendable {
     func blockBytes(_ segment: Int) -> UInt64 { host.storedBytes(key(segment)) }
     func isHole(_ segment: Int) -> Bool { host.isHole(key(segment)) }
     func exists(_ segment: Int) -> Bool { host.exists(key(segment)) }
-    func hasRoom(for segment: Int) -> Bool { host.hasRoom(for: segment) }
+    func hasRoom(for segment: Int) -> Bool { host.hasRoom(for: key(segment)) }
 
     /// Checks that a segment can be written and has at least `bytes`. Throws `segmentMissing`, `segmentShort`, or the
     /// host's error.
@@ -194,11 +213,14 @@ final class SpaceDisk: @unchecked Sendable {
     }
 
     /// Whether this mount still holds the claim, by reading it. For operations that would do the most harm otherwise.
-    private var isStillOurs: Bool { (try? claim?.verify()) != nil || claim == nil }
+    private var isStillOurs: Bool {
+        guard let claim else { return true }
+        return (try? claim.verify()) != nil
+    }
 
     /// Tells the host how many segments every space of the vault has.
     func limit(to segments: Int) { if layout.isShared { host.limit(to: segments) } }
 
-    /// Has the host forget what it knows of the segments.
+    /// Has the host open all segments anew.
     func reopenAll() { host.reopenAll() }
 }

@@ -49,8 +49,8 @@ public struct NewState: Sendable {
     /// Makes the sectors of a found or known-damaged extent part of the new state. Returns false if some of them are
     /// already in use, or no extent can lie there.
     public func allocate(_ run: ExtentRun) throws(StoreError) -> Bool {
-        let perSegment = UInt64(space.parts.disk.sectorsPerSegment)
-        guard run.sector / perSegment == (run.endSector - 1) / perSegment else { return false }
+        let disk = space.parts.disk
+        guard disk.segment(of: run.sector) == disk.segment(of: run.endSector - 1) else { return false }
         return try space.parts.lock.withLock { () throws(StoreError) in
             guard try space.sectors.allocate(at: run.sector, run.sectorCount) else { return false }
             space.parts.next.noteChange()
@@ -60,15 +60,9 @@ public struct NewState: Sendable {
 
     /// Frees allocated sectors that the new state does not refer to. They are not overwritten until it is complete.
     public func free(_ ranges: [Range<UInt64>]) {
-        let perSegment = UInt64(space.parts.disk.sectorsPerSegment)
         space.parts.lock.withLock {
-            for range in ranges {
-                var first = range.lowerBound
-                while first < range.upperBound {
-                    let end = min(range.upperBound, (first / perSegment + 1) * perSegment)
-                    space.parts.freed.noteFreed(first, Int(end - first))
-                    first = end
-                }
+            for part in ranges.flatMap(space.parts.disk.split) {
+                space.parts.freed.noteFreed(part.lowerBound, part.count)
             }
         }
     }

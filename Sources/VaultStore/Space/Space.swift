@@ -5,7 +5,7 @@ public import VaultFormat
 /// An open space: what callers read, write, freeze, publish and close. Its parts do the work, each with a state of its
 /// own; see `SpaceParts`.
 ///
-/// Unchecked Sendable: what is mutable here is set while the space is opened, or by the publishing thread. `freeze` and
+/// Unchecked Sendable: its variables are set while the space is opened, or by the publishing thread. `freeze` and
 /// `publish` must not run concurrently (the library's committer holds its own lock around the two).
 public final class Space: PageStorage, @unchecked Sendable {
     let parts: SpaceParts
@@ -18,9 +18,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Random number of this mount.
     public let epoch: UInt64
 
-    // What callers ask the parts directly.
+    // Parts that callers use directly.
 
-    /// What each segment holds.
+    /// The assignment of segments to pages and content.
     public let segments: SegmentRoles
     /// Room for content.
     public let sectors: SectorRoom

@@ -4,7 +4,7 @@ import VaultFormat
 /// The parts of which an open space is made, each with its own state behind one lock. A part uses only those above it
 /// in this list.
 struct SpaceParts: Sendable {
-    /// Guards the mutable state of all parts. Locks nest in this order: the catalogue's, this one, those of `files`.
+    /// Guards the mutable state of all parts. Locks nest in this order: the catalogue's, this one, those of the host.
     let lock = Lock()
     let disk: SpaceDisk
     let codec: PageCodec

@@ -1,4 +1,5 @@
 import LinuxIO
+import Synchronization
 import TestSupport
 import Testing
 import VaultCatalogue
@@ -55,6 +56,47 @@ import VaultFormat
         let changed = after.filter { before[$0.key] != $0.value }
         let renamed = [try fixture.ino("albums/Journey"), try fixture.ino("moments/2024-05-02")]
         #expect(Set(changed.keys) == Set(renamed + [WellKnownInode.moments, WellKnownInode.albums]))
+    }
+
+    /// The first of the last commits finds no slots for records, and releases some.
+    @Test(arguments: [1, 2]) func `records without room at an unmount are written by a further commit`(
+        spaces: Int
+    ) throws {
+        let fixture = try Fixture(spaces: spaces)
+        try fixture.close()
+        try fixture.reopen { $0.commitsByHand = true }
+        try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        let taken = TakenSlots(of: fixture.space, butFor: 40)
+        #expect(taken.count > 0)
+        #expect(!fixture.space.ledger.hasRoom(for: .edit, pages: 1))
+        try fixture.library.session.committer.stop()
+        #expect(taken.count == 0)
+        #expect(try unrecorded(fixture).isEmpty)
+        try fixture.close()
+    }
+
+    /// Slots of a space that belong to nobody until the next commit is published.
+    private final class TakenSlots: Sendable {
+        private let slots = Mutex<[UInt32]>([])
+
+        var count: Int { slots.withLock { $0.count } }
+
+        init(of space: Space, butFor count: Int) {
+            space.parts.lock.withLock {
+                let room = space.parts.slots
+                while room.free > count, let slot = room.allocator.take() {
+                    slots.withLock { $0.append(slot) }
+                }
+            }
+            space.willPublish = { [unowned space, self] in
+                space.parts.lock.withLock {
+                    slots.withLock { list in
+                        for slot in list { try? space.parts.slots.release(UInt64(slot)) }
+                        list = []
+                    }
+                }
+            }
+        }
     }
 
     /// The killed mount's commit and the first one of the next mount would have the same generation if both began right

@@ -2,7 +2,7 @@ import Glibc
 import LinuxIO
 import VaultFormat
 
-/// Access past what this computer remembers of the files.
+/// Access past the caches of this computer.
 extension SegmentFiles {
     func openDirectly() -> (any DirectSegments)? { DirectFile(self) }
 

@@ -17,7 +17,7 @@ public struct VaultInfo: Sendable, Equatable {
     public var grows: Bool
 }
 
-/// What the files of a vault show without a password.
+/// Properties of a vault's files that anybody can read.
 extension Vault {
     /// Whether a directory has the segments of a vault, and no header.
     public static func lacksHeader(_ path: String) -> Bool {
