@@ -15,6 +15,7 @@ enum AlbumForm: String, CaseIterable {
 }
 
 func runExport(_ arguments: Arguments) throws(Failure) {
+    defer { stopForInspection() }
     let (vault, directory) = (arguments.operands[0], arguments.operands[1])
     let text = arguments[.albums] ?? AlbumForm.link.rawValue
     guard let form = AlbumForm(rawValue: text) else {

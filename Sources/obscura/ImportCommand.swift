@@ -46,6 +46,7 @@ func albumNames(_ text: String) throws(Failure) -> [Name] {
 }
 
 func runImport(_ arguments: Arguments) throws(Failure) {
+    defer { stopForInspection() }
     let vault = arguments.operands[0]
     let settings = try ImportSettings(arguments)
     try requireVault(vault)

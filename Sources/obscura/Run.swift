@@ -56,38 +56,11 @@ private func run(_ words: [String]) throws(Failure) -> Int32 {
     }
     switch try parseArguments(Array(words.dropFirst())) {
     case .version: say("obscura \(programVersion)")
+    case .usage:
+        note(helpText())
+        return ExitStatus.usage.rawValue
     case .help(let command): say(command.map { helpText($0) } ?? helpText())
-    case .run(let arguments):
-        if arguments.command == .private { return try runPrivate(arguments) }
-        try run(arguments)
+    case .run(let arguments): return try arguments.command.run(arguments)
     }
     return ExitStatus.done.rawValue
-}
-
-private func run(_ arguments: Arguments) throws(Failure) {
-    switch arguments.command {
-    case .create: try runCreate(arguments)
-    case .mount: try runMount(arguments)
-    case .unmount: try runUnmount(arguments)
-    case .passwd: try runPasswd(arguments)
-    case .spaceAdd: try runSpaceAdd(arguments)
-    case .spaceRemove: try runSpaceRemove(arguments)
-    case .grow: try runGrow(arguments)
-    case .import:
-        defer { stopForInspection() }
-        try runImport(arguments)
-    case .export:
-        defer { stopForInspection() }
-        try runExport(arguments)
-    case .receive: try runReceive(arguments)
-    case .trash: try runTrash(arguments)
-    case .headerExport: try runHeaderExport(arguments)
-    case .headerRestore: try runHeaderRestore(arguments)
-    case .private: preconditionFailure("its exit status is its own")
-    case .check: try runCheck(arguments)
-    case .backup: try runBackup(arguments)
-    case .info: try runInfo(arguments)
-    case .status: try runStatus(arguments)
-    case .speed: try runSpeed()
-    }
 }

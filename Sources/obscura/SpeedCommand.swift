@@ -8,7 +8,7 @@ import VaultCrypto
 private let measuringNanoseconds: Int64 = 500_000_000
 
 /// Prints the speed of this machine's processor; no disk is involved.
-func runSpeed() throws(Failure) {
+func runSpeed(_: Arguments) throws(Failure) {
     let chunk = SpeedChunk()
     say(speedLine("Sealing", chunk.seal))
     say(speedLine("Opening", chunk.open))

@@ -7,10 +7,9 @@ import PhotoRules
 func runTrash(_ arguments: Arguments) throws(Failure) {
     let directory = arguments.operands[0]
     let names = Array(arguments.operands.dropFirst(2))
-    let actions = TrashAction.allCases.map(\.rawValue)
     let word = arguments.operands[1]
     guard let action = TrashAction(rawValue: word) else {
-        let near = nearestWord(to: word, among: actions) ?? TrashAction.list.rawValue
+        let near = nearestWord(to: word, among: TrashAction.words) ?? TrashAction.list.rawValue
         throw Failure(.usage, word, "trash does not know that: did you mean \(near)?")
     }
     if action != .restore, let name = names.first {
@@ -36,7 +35,11 @@ func runTrash(_ arguments: Arguments) throws(Failure) {
     }
 }
 
-private enum TrashAction: String, CaseIterable { case list, restore, empty }
+enum TrashAction: String, CaseIterable {
+    case list, restore, empty
+
+    static var words: [String] { allCases.map(\.rawValue) }
+}
 
 /// The trash of the user in a mounted space.
 struct SpaceTrash {

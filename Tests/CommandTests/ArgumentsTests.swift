@@ -53,20 +53,57 @@ import VaultStore
 
     @Test func `asks for help and version`() throws {
         #expect(try parseArguments(["--help"]) == .help(nil))
-        #expect(try parseArguments(["--version"]) == .version)
+        #expect(try parseArguments(["-h"]) == .help(nil))
+        for word in ["--version", "-V", "version"] { #expect(try parseArguments([word]) == .version) }
+        #expect(try parseArguments([]) == .usage)
         #expect(try parseArguments(["space", "--help"]) == .help(nil))
         for words in [["help"], ["help", "space"]] { #expect(try parseArguments(words) == .help(nil)) }
-        for command in Command.allCases {
-            let words = command.rawValue.split(separator: " ").map(String.init)
+        for command in Command.all {
+            let words = command.words
             #expect(try parseArguments(words + ["--help"]) == .help(command))
+            #expect(try parseArguments(words + ["-h"]) == .help(command))
             #expect(try parseArguments(["help"] + words) == .help(command))
-            #expect(helpText(command).contains("usage: obscura \(command.rawValue)"))
-            #expect(helpText().contains("  \(command.rawValue) "))
+            #expect(helpText(command).contains("usage: obscura \(command.name)"))
+            #expect(helpText().contains("  \(command.name) "))
+        }
+    }
+
+    /// A terminal of 80 columns does not break lines, and no word is broken.
+    @Test func `no help is wider than a terminal`() {
+        for text in Command.all.map({ helpText($0) }) + [helpText()] {
+            for line in text.split(separator: "\n") { #expect(line.count <= helpColumnsMax, "\(line)") }
+        }
+        #expect(wrapped("usage: a bb ccc", hanging: 2) == "usage: a bb ccc")
+        let words = String(repeating: "word ", count: 40)
+        #expect(wrapped(words, hanging: 3).split(whereSeparator: \.isWhitespace).allSatisfy { $0 == "word" })
+        let long = String(repeating: "x", count: 100)
+        #expect(wrapped("a \(long) b", hanging: 1) == "a\n \(long)\n b")
+    }
+
+    /// What people type who know other programs.
+    @Test(arguments: [
+        ("ls", ["status"]), ("list", ["status", "trash"]), ("open", ["mount"]), ("init", ["create"]),
+        ("resize", ["grow"]), ("restore", ["trash", "header restore", "export"]), ("lock", ["unmount"]),
+        ("umount", ["unmount"]), ("fsck", ["check"]), ("Unlock", ["mount"]),
+        ("add", ["import", "space add"]),
+    ])
+    func `words of other programs are understood`(word: String, commands: [String]) {
+        let failure = #expect(throws: Failure.self) { try parseArguments([word, "V"]) }
+        for command in commands { #expect(failure?.why.contains("obscura \(command)") == true, "\(word)") }
+    }
+
+    @Test func `no word of other programs is a command`() {
+        let words = Set(Command.all.flatMap { [$0.name, $0.words[0]] })
+        for command in Command.all {
+            #expect(words.isDisjoint(with: command.alsoTyped), "\(command.name)")
+            let options = Set(command.options.map(\.spelling))
+            for option in command.options {
+                #expect(options.isDisjoint(with: option.alsoTyped), "\(option.name)")
+            }
         }
     }
 
     @Test(arguments: [
-        ([], "obscura: command: none given: obscura --help lists them"),
         (["mont", "V"], "obscura: mont: unknown command: the nearest is mount (obscura --help lists them)"),
         (["spce"], "obscura: spce: unknown command: the nearest is space (obscura --help lists them)"),
         (["space"], "obscura: space: add or remove? see obscura --help"),
@@ -74,6 +111,14 @@ import VaultStore
         (["--versoin"], "obscura: --versoin: unknown option here: the nearest is --version"),
         (["create", "V", "--sise=1"], "obscura: --sise: unknown option of create: the nearest is --size"),
         (["info", "V", "--size=1"], "obscura: --size: unknown option of info: the nearest is --json"),
+        (
+            ["mount", "V", "D", "--password=x"],
+            "obscura: --password: unknown option of mount: the nearest is --password-stdin"
+        ),
+        (
+            ["unmount", "D", "--force"],
+            "obscura: --force: unknown option of unmount: the nearest is --discard"
+        ),
         (["info", "V", "-x"], "obscura: -x: unknown option of info: the nearest is --json"),
         (["mount", "V", "D", "--o=ro"], "obscura: --o: unknown option of mount: the nearest is -o"),
         (["create", "V", "--size"], "obscura: --size: needs a value: --size SIZE"),

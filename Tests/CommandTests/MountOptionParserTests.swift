@@ -28,25 +28,13 @@ import Testing
         #expect(words.askpass == "echo a,b\\c")
     }
 
-    /// Help and the daemon's list follow from the table; the manual is written by hand.
-    @Test func `the manual has every option of the table, and the daemon reads each as it was given`() throws
-    {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let manual = try String(
-            contentsOf: root.appendingPathComponent("Sources/obscura/obscura.1"), encoding: .utf8)
-        for option in MountOption.all where option.shown != nil {
-            #expect(manual.contains("Cm \(option.given)"), "\(option.name)")
-            #expect(MountOption.helpList.contains(option.given), "\(option.name)")
-        }
+    @Test func `the daemon reads each option as it was given`() throws {
         let given =
             "rw,allow_other,uid=7,gid=8,umask=77,idle=60s,suspend=keep,thumbs=listed,trash=3,versions=forever,"
             + "views,sweep=off,takeover,nonempty,noexec,subtype=x,dev,suid"
         let words = try applied(given)
         #expect(try applied(words.daemonList) == words)
         #expect(words.daemonList.split(separator: ",").count == given.split(separator: ",").count)
-        let widest = MountOption.helpList.split(separator: "\n").map(\.count).max() ?? 0
-        #expect(widest <= 76)
     }
 
     @Test func `the later word wins`() throws {

@@ -111,10 +111,16 @@ final class CommandPlace {
         #expect(try shell("\(program) --help | head -1").errors == "")
     }
 
+    @Test func `alone it shows how it is used`() throws {
+        let alone = try run()
+        #expect(alone.status == 2)
+        #expect(alone.errors == helpText() + "\n")
+        #expect(alone.output.isEmpty)
+    }
+
     @Test func `every failure is one line and a status`() throws {
         try makeVault()
         let cases: [([String], String, Int32)] = [
-            ([], "", 2),
             (["frob"], "", 2),
             (["info", "nowhere"], "", 3),
             (["mount", "nowhere", "D", "--password-stdin"], "one\n", 3),

@@ -30,6 +30,8 @@ struct Arguments: Equatable {
 /// The action that a command line requests.
 enum Invocation: Equatable {
     case run(Arguments)
+    /// Nothing was given: show how the program is used, as an error.
+    case usage
     case help(Command?)
     case version
 }
@@ -39,20 +41,20 @@ enum Invocation: Equatable {
 /// Options and operands may be mixed; `--` ends the options. Values follow as `--name value`, `--name=value`,
 /// `-o value` or `-ovalue`; letters may share a dash (`-fo ro`).
 func parseArguments(_ words: [String]) throws(Failure) -> Invocation {
-    guard let first = words.first else {
-        throw Failure(.usage, "command", "none given: obscura --help lists them")
-    }
-    if first == "--help" { return .help(nil) }
-    if first == "--version" { return .version }
+    guard let first = words.first else { return .usage }
+    if helpWords.contains(first) { return .help(nil) }
+    if ["--version", "-V", "version"].contains(first) { return .version }
     if first == "help" {
-        guard words.count > 1, words[1] != "--help", words[1] != "help",
+        guard words.count > 1, words[1] != "help", !helpWords.contains(words[1]),
             !Command.isFirstOfTwoWords(words[1]) || words.count > 2
         else {
             return .help(nil)
         }
         return .help(try parseCommand(Array(words.dropFirst())).0)
     }
-    if Command.isFirstOfTwoWords(first), words.dropFirst().first == "--help" { return .help(nil) }
+    if Command.isFirstOfTwoWords(first), let second = words.dropFirst().first, helpWords.contains(second) {
+        return .help(nil)
+    }
     if first.hasPrefix("-") {
         let nearest = nearestWord(to: first, among: ["--help", "--version"]) ?? "--help"
         throw Failure(.usage, first, "unknown option here: the nearest is \(nearest)")
@@ -62,29 +64,42 @@ func parseArguments(_ words: [String]) throws(Failure) -> Invocation {
     return try parser.parse()
 }
 
+private let helpWords: Set<String> = ["--help", "-h"]
+
 private func parseCommand(_ words: [String]) throws(Failure) -> (Command, ArraySlice<String>) {
-    if let command = Command(rawValue: words[0]) { return (command, words[1...]) }
+    if let command = Command.all.first(where: { $0.name == words[0] }) { return (command, words[1...]) }
     // Commands of two words share their first.
-    let seconds = Command.allCases.map(\.rawValue).filter { $0.hasPrefix(words[0] + " ") }
+    let seconds = Command.all.map(\.name).filter { $0.hasPrefix(words[0] + " ") }
     if !seconds.isEmpty {
         let choices = seconds.map { String($0.dropFirst(words[0].utf8.count + 1)) }
         guard words.count > 1 else {
             throw Failure(.usage, words[0], "\(choices.joined(separator: " or "))? see obscura --help")
         }
-        if let command = Command(rawValue: words[0] + " " + words[1]) { return (command, words[2...]) }
+        if let command = Command.all.first(where: { $0.name == words[0] + " " + words[1] }) {
+            return (command, words[2...])
+        }
         let nearest = nearestWord(to: words[1], among: choices) ?? choices[0]
         throw Failure(
             .usage, "\(words[0]) \(words[1])", "unknown command: the nearest is \(words[0]) \(nearest)")
     }
-    let firstWords = Command.allCases.map { String($0.rawValue.prefix { $0 != " " }) }
-    let nearest = nearestWord(to: words[0], among: firstWords) ?? "info"
-    throw Failure(.usage, words[0], "unknown command: the nearest is \(nearest) (obscura --help lists them)")
+    throw Failure(.usage, words[0], "unknown command: \(Command.suggestion(for: words[0]))")
 }
 
 extension Command {
     /// Whether `word` begins a command but needs another word: `space`.
     fileprivate static func isFirstOfTwoWords(_ word: String) -> Bool {
-        allCases.contains { $0.rawValue.hasPrefix(word + " ") }
+        all.contains { $0.words.count > 1 && $0.words[0] == word }
+    }
+
+    /// The commands that other programs call by this word, else the nearest by its letters.
+    fileprivate static func suggestion(for word: String) -> String {
+        let meant = all.filter { $0.alsoTyped.contains(word.lowercased()) }
+        if !meant.isEmpty {
+            let usages = meant.map { "obscura \($0.name)" }
+            return "did you mean \(usages.joined(separator: " or "))?"
+        }
+        let nearest = nearestWord(to: word, among: all.map { $0.words[0] }) ?? "info"
+        return "the nearest is \(nearest) (obscura --help lists them)"
     }
 }
 
@@ -128,8 +143,7 @@ private struct OptionParser {
     private mutating func parseLong(_ word: String) throws(Failure) {
         let name = String(word.dropFirst(2).prefix { $0 != "=" })
         let value = name.count + 2 == word.count ? nil : String(word.dropFirst(name.count + 3))
-        guard name.utf8.count > 1, let option = Option(rawValue: name), command.options.contains(option)
-        else {
+        guard name.utf8.count > 1, let option = command.options.first(where: { $0.name == name }) else {
             throw unknown("--" + name)
         }
         try add(option, inlineValue: value)
@@ -139,10 +153,11 @@ private struct OptionParser {
         var letters = word.dropFirst()
         while let letter = letters.first {
             letters = letters.dropFirst()
-            guard let option = Option(rawValue: String(letter)), command.options.contains(option) else {
+            let name = letter == "h" ? Option.help.name : String(letter)
+            guard let option = command.options.first(where: { $0.name == name }) else {
                 throw unknown("-" + String(letter))
             }
-            if option.placeholder == nil {
+            if option.value == nil {
                 try add(option, inlineValue: nil)
             } else {
                 try add(option, inlineValue: letters.isEmpty ? nil : String(letters))
@@ -153,38 +168,40 @@ private struct OptionParser {
 
     private mutating func add(_ option: Option, inlineValue: String?) throws(Failure) {
         if option == .help { asksForHelp = true }
-        guard let placeholder = option.placeholder else {
+        guard option.value != nil else {
             if inlineValue != nil { throw Failure(.usage, option.spelling, "takes no value") }
             result.add(option, "")
             return
         }
         guard let value = inlineValue ?? take() else {
-            throw Failure(.usage, option.spelling, "needs a value: \(option.spelling) \(placeholder)")
+            throw Failure(.usage, option.spelling, "needs a value: \(option.shown)")
         }
         result.add(option, value)
     }
 
     private func unknown(_ spelling: String) -> Failure {
+        let meant = command.options.first { $0.alsoTyped.contains(spelling) }
         let nearest =
-            nearestWord(to: spelling, among: command.options.map(\.spelling)) ?? Option.help.spelling
-        return Failure(
-            .usage, spelling, "unknown option of \(command.rawValue): the nearest is \(nearest)")
+            meant?.spelling ?? nearestWord(to: spelling, among: command.options.map(\.spelling))
+            ?? Option.help.spelling
+        return Failure(.usage, spelling, "unknown option of \(command.name): the nearest is \(nearest)")
     }
 
     private func checkOperands() throws(Failure) {
         let expected = command.operands
         let given = result.operands
-        if given.count > expected.count, !command.takesMore, !command.takesCommand {
+        if given.count > expected.count, [.none, .optional].contains(command.tail) {
             throw Failure(.usage, given[expected.count], "one word too many: obscura \(command.synopsis)")
         }
-        if given.count < expected.count, !command.mayTakeNone {
+        if given.count < expected.count, command.tail != .optional {
             throw Failure(
-                .usage, command.rawValue, "\(expected[given.count]) is missing: obscura \(command.synopsis)")
+                .usage, command.name,
+                "\(expected[given.count].shown) is missing: obscura \(command.synopsis)")
         }
-        let own = command.takesCommand ? given.prefix(expected.count) : given[...]
+        let own = command.tail == .command ? given.prefix(expected.count) : given[...]
         if let index = own.firstIndex(of: "") {
-            let name = expected[min(index, expected.count - 1)]
-            throw Failure(.usage, command.rawValue, "\(name) is empty: name one")
+            let name = expected[min(index, expected.count - 1)].shown
+            throw Failure(.usage, command.name, "\(name) is empty: name one")
         }
     }
 }

@@ -11,7 +11,7 @@ func fuzzWords(_ bytes: UnsafeRawBufferPointer) {
     }
     check { () throws(Failure) in
         guard case .run(let arguments) = try parseArguments(words) else { return }
-        precondition(arguments.operands.allSatisfy { !$0.isEmpty } || arguments.command.takesCommand)
+        precondition(arguments.operands.allSatisfy { !$0.isEmpty } || arguments.command.tail == .command)
         _ = try PasswordSource(arguments)
     }
     let text = String(decoding: bytes, as: UTF8.self)
