@@ -1,4 +1,4 @@
-/// Receives changes that the kernel did not request. Called from any thread; must only enqueue.
+/// Receives changes that the kernel did not request. Called from any thread; all but `awaitLostNames` only enqueue.
 public protocol TreeObserver: AnyObject, Sendable {
     /// The dentry must not be cached any longer: the name is gone, or names another inode.
     func invalidateEntry(parent: UInt64, name: Name)
@@ -9,4 +9,10 @@ public protocol TreeObserver: AnyObject, Sendable {
     func invalidateAttributes(_ ino: UInt64)
     /// Whether some notifications are still unsent.
     var hasUnsent: Bool { get }
+    /// Returns when the kernel has dropped the names of `dropEntry`, or soon: for the end of a request, whose client
+    /// may ask for one of those names next.
+    ///
+    /// - Parameter locked: the directories that the kernel has locked for the request. It does not wait for a name in
+    ///   one of those: the kernel drops that only after the answer.
+    func awaitLostNames(locked: [UInt64])
 }

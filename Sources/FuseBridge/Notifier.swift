@@ -3,6 +3,7 @@ internal import FileRequests
 internal import Glibc
 internal import LinuxIO
 internal import PhotoLibrary
+internal import Synchronization
 
 /// Sends cache invalidations to the kernel, from a thread of its own.
 ///
@@ -16,12 +17,29 @@ final class Notifier: TreeObserver, @unchecked Sendable {
         case lostEntry(parent: UInt64, name: Name)
         case inode(UInt64)
         case attributes(UInt64)
+
+        var isLost: Bool { if case .lostEntry = self { true } else { false } }
+
+        /// The directory that the kernel locks for it.
+        var directory: UInt64? {
+            switch self {
+            case .entry(let parent, _), .lostEntry(let parent, _): parent
+            case .inode, .attributes: nil
+            }
+        }
     }
 
     private let lock = Lock()
     private let change = Condition()
     private var waiting: [Message] = []
     private var known: Set<Message> = []
+    /// Messages that the thread is sending, or has just sent.
+    private var batch: [Message] = []
+    /// Signalled when a lost name was sent.
+    private let progress = Condition()
+    private var (lostCount, lostSentCount) = (0, 0)
+    /// The directories that the kernel has locked for the requests that wait.
+    private var locked: [UInt64] = []
     private var hasOverflowed = false
     private var isSending = false
     private var isStopping = false
@@ -39,6 +57,24 @@ final class Notifier: TreeObserver, @unchecked Sendable {
 
     var hasUnsent: Bool { lock.withLock { !isStopping && (isSending || !waiting.isEmpty) } }
 
+    func awaitLostNames(locked directories: [UInt64]) {
+        lock.withLock {
+            let count = lostCount
+            guard lostSentCount < count else { return }
+            locked += directories
+            defer { for directory in directories { locked.removeAll { $0 == directory } } }
+            // Two requests would wait for each other's directories otherwise.
+            let isBlocked = (batch + waiting).contains { $0.directory.map(locked.contains) ?? false }
+            let end = MonotonicClock.milliseconds + Self.lostNamesMilliseconds
+            while !isBlocked, lostSentCount < count, !isStopping, MonotonicClock.milliseconds < end {
+                progress.wait(lock, untilMilliseconds: end)
+            }
+        }
+    }
+
+    /// A client's process may hold the lock of a directory as long as it likes.
+    private static let lostNamesMilliseconds: Int64 = 100
+
     /// Enqueues a message unless an equal one is queued: that one will be sent after this call as well.
     private func enqueue(_ message: Message) {
         lock.withLock {
@@ -47,6 +83,7 @@ final class Notifier: TreeObserver, @unchecked Sendable {
                 hasOverflowed = true
             } else if known.insert(message).inserted {
                 waiting.append(message)
+                if message.isLost { lostCount += 1 }
                 change.signalAll()
             }
         }
@@ -69,15 +106,34 @@ final class Notifier: TreeObserver, @unchecked Sendable {
         lock.withLock {
             isStopping = true
             change.signalAll()
+            progress.signalAll()
         }
         thread?.join()
         thread = nil
     }
 
+    #if DEBUG
+        /// Microseconds before each message, for tests in which the kernel is told late.
+        let delay = Atomic<UInt32>(0)
+    #endif
+
     private func run(_ session: Session) {
         while let (messages, overflowed) = take() {
-            for message in messages { send(message, session.pointer) }
+            for message in messages {
+                #if DEBUG
+                    usleep(delay.load(ordering: .relaxed))
+                #endif
+                send(message, session.pointer)
+                if message.isLost { noteLostSent() }
+            }
             if overflowed { forgetAllNames(session.pointer) }
+        }
+    }
+
+    private func noteLostSent() {
+        lock.withLock {
+            lostSentCount += 1
+            progress.signalAll()
         }
     }
 
@@ -85,9 +141,11 @@ final class Notifier: TreeObserver, @unchecked Sendable {
     private func take() -> (messages: [Message], overflowed: Bool)? {
         lock.withLock {
             isSending = false
+            batch = []
             while waiting.isEmpty && !isStopping { change.wait(lock) }
             guard !isStopping else { return nil }
             isSending = true
+            batch = waiting
             defer {
                 waiting = []
                 known = []

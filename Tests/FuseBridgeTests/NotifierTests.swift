@@ -1,5 +1,6 @@
 import Foundation
 import PhotoLibrary
+import Synchronization
 import TestSupport
 import Testing
 
@@ -56,6 +57,69 @@ extension RealMounts {
                 }
                 mount.library.observer?.invalidateEntry(parent: parent, name: "file")
                 #expect(eventually(ENOENT) { failure { Int(access(mount.path("file"), F_OK)) } })
+            }
+        }
+
+        /// The names of a photo that is saved anew belong to another file then, of which the kernel knows one only.
+        @Test func `after a save and a removal every name is right at once`() throws {
+            try withMount { mount throws in
+                let notifier = try #require(mount.library.observer as? Notifier)
+                notifier.delay.store(20_000, ordering: .relaxed)
+                defer { notifier.delay.store(0, ordering: .relaxed) }
+                try FileManager.default.createDirectory(
+                    atPath: mount.path("A"), withIntermediateDirectories: false)
+                let album = mount.path("A/a.jpg")
+                let moment = mount.path("../moments/2024-05-01/a.jpg")
+                func save(_ version: Int, as path: String) throws {
+                    let bytes = Data(jpeg("2024-05-01", more: version))
+                    try bytes.write(to: URL(fileURLWithPath: path))
+                }
+                func expectOneFile(_ version: Int, _ way: String) throws {
+                    let (one, other) = (try status(album), try status(moment))
+                    #expect(one.st_ino == other.st_ino, "\(way)")
+                    #expect(one.st_size == other.st_size, "\(way)")
+                    for path in [album, moment] {
+                        #expect(
+                            try Data(contentsOf: URL(fileURLWithPath: path))
+                                == Data(jpeg("2024-05-01", more: version)))
+                    }
+                }
+                try save(1, as: album)
+                try expectOneFile(1, "new")
+                // install -b
+                #expect(rename(moment, moment + "~") == 0)
+                try save(2, as: moment)
+                try expectOneFile(2, "a backup, then a new file")
+                // unzip -o, tar
+                #expect(unlink(moment) == 0)
+                try save(3, as: moment)
+                try expectOneFile(3, "a removal, then a new file")
+                try save(4, as: moment + ".new")
+                #expect(rename(moment + ".new", moment) == 0)
+                try expectOneFile(4, "a rename")
+                // Names of the day itself are lost after the answer.
+                #expect(eventually(false) { notifier.hasUnsent })
+                #expect(unlink(moment) == 0)
+                #expect(failure { Int(access(album, F_OK)) } == ENOENT)
+            }
+        }
+
+        /// Each request locks the directory in which a name is lost by the other.
+        @Test func `requests that lose each other's names do not wait for each other`() throws {
+            try withMount { mount throws in
+                let notifier = try #require(mount.library.observer as? Notifier)
+                notifier.delay.store(1000, ordering: .relaxed)
+                defer { notifier.delay.store(0, ordering: .relaxed) }
+                let directories: [UInt64] = [1 << 40, 2 << 40]
+                DispatchQueue.concurrentPerform(iterations: 4) { worker in
+                    let (own, other) = (directories[worker % 2], directories[1 - worker % 2])
+                    for number in 0..<50 {
+                        notifier.dropEntry(parent: other, name: Name("\(worker)-\(number)"))
+                        notifier.awaitLostNames(locked: [own])
+                    }
+                }
+                // The kernel answers for a directory that it does not know at once, so all can be sent.
+                #expect(eventually(false) { notifier.hasUnsent })
             }
         }
 

@@ -55,6 +55,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
             lock.withLock { entryList.append((parent, name.description)) }
         }
         func dropEntry(parent: UInt64, name: Name) { invalidateEntry(parent: parent, name: name) }
+        func awaitLostNames(locked: [UInt64]) {}
         func invalidateInode(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
         func invalidateAttributes(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
         var entries: [(UInt64, String)] { lock.withLock { entryList } }

@@ -200,6 +200,20 @@ class Life:
         name = "albums/" + photo.names()[0] if photo.names() else photo.moment
         return os.stat(self.path(name)).st_ino
 
+    def expectBytes(self, name, data):
+        found = self.read(name)
+        if found == data:
+            return
+        # What else has, or had, the bytes that it has now; and whether they stay so.
+        owners = [str(photo.names() or photo.moment) + " " + state for photo in self.photos
+                  for state in ("data", "original") if getattr(photo, state) == found]
+        owners += [plain for plain, bytes in self.plain.items() if bytes == found]
+        time.sleep(2)
+        later = "the right ones" if self.read(name) == data else "the same" if self.read(name) == found else "others"
+        raise Difference(
+            f"other bytes: {name}: {len(found)} and not {len(data)}, as {owners}, "
+            f"from byte {next((i for i, (a, b) in enumerate(zip(found, data)) if a != b), 'end')} on; later {later}")
+
     def check(self):
         moments = self.moments()
         plain = {os.stat(self.path(name)).st_ino for name in self.plain}
@@ -219,14 +233,14 @@ class Life:
             photo.moment = here[0]
             expect(here[0].split("/")[1] == photo.day, names[0], "is at", here[0], "and not on", photo.day)
             for name in names + here:
-                expect(self.read(name) == photo.data, "other bytes:", name)
+                self.expectBytes(name, photo.data)
             if photo.original is not None:
                 directory, _, name = here[0].rpartition("/")
                 found = f"{directory}/.versions/{name}/original"
                 expect(os.path.exists(self.path(found)), "no original:", found)
                 expect(self.read(found) == photo.original, "another original:", found)
         for name, data in self.plain.items():
-            expect(self.read(name) == data, "other bytes:", name)
+            self.expectBytes(name, data)
         for inode, names in moments.items():
             expect(inode in photos or inode in plain, "not expected in moments:", *names)
 

@@ -160,6 +160,7 @@ extension Library {
     ///
     /// - Parameter request: the client's request, which may take long; nil cannot be cancelled.
     public func flush(_ handle: FileHandle, for request: (any LongRequest)? = nil) throws(FileError) {
+        defer { session.observer?.awaitLostNames(locked: []) }
         try flush(handle, isReleased: false, request)
     }
 

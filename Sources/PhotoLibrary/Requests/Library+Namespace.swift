@@ -213,6 +213,7 @@ extension Library {
     public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         guard Node(parent).isReal else { throw .readOnly }
+        defer { session.observer?.awaitLostNames(locked: [parent]) }
         var isDone = false
         while !isDone {
             let info = try session.trashInfo(forRemoving: name, from: parent)

@@ -19,6 +19,7 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         guard Node(parent).isReal, Node(newParent).isReal else { throw .readOnly }
         try session.room.requireRowRoom(replacing: true)
+        defer { session.observer?.awaitLostNames(locked: [parent, newParent]) }
         let attempt = RenameAttempt(session: session, classifier: classifier)
         for number in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
