@@ -41,7 +41,8 @@ let library: [Target.Dependency] = [
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "Encodings", "obscura", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileRequests",
+    "Encodings", "obscura", "HostFiles", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery",
+    "FileRequests",
     "CatalogueRows",
     "PhotoImaging", "TakeoutRules",
     "ReceiveProtocol", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
@@ -79,6 +80,9 @@ let package = Package(
         layer("KernelNames"),
         layer("CatalogueRows", uses: ["LinuxIO"]),
         layer("FileRequests", uses: ["LinuxIO"]),
+        layer(
+            "HostFiles",
+            uses: ["Encodings", "FileRequests", "PhotoImaging", "VaultFormat", "LinuxIO", "CShims"]),
         layer("PhotoRules", uses: ["Encodings", "CatalogueRows", "FileRequests", "PhotoImaging", "LinuxIO"]),
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
         layer(
@@ -104,7 +108,7 @@ let package = Package(
             name: "obscura",
             dependencies: [
                 "Encodings", "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery",
-                "FileRequests",
+                "FileRequests", "HostFiles",
                 "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
                 "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CQRencode", "CShims",
             ],
@@ -113,7 +117,7 @@ let package = Package(
         layer(
             "PhotoImport",
             uses: [
-                "PhotoLibrary", "PhotoRules", "FileRequests",
+                "PhotoLibrary", "PhotoRules", "FileRequests", "HostFiles",
                 "CatalogueRows", "VaultCatalogue", "VaultStore", "PhotoImaging", "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CShims"]),
@@ -150,7 +154,7 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "PhotoLibrary", "Recovery", "FileRequests",
+                "obscura", "FuseBridge", "PhotoLibrary", "Recovery", "FileRequests", "HostFiles", "Encodings",
                 "PhotoImaging",
                 "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
                 "TestSupport",

@@ -54,3 +54,20 @@ extension Sequence<Quantity> {
     /// The sum of all.
     public func total() -> Quantity { reduce(Quantity(0), +) }
 }
+
+/// `bytes` for display: one decimal below 10 units, in powers of 1024 ("6.2 GiB").
+package func sizeText(_ bytes: UInt64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
+    var unit = 0
+    var whole = bytes
+    var tenths: UInt64 = 0
+    while whole >= 1024, unit < units.count - 1 {
+        tenths = whole % 1024 * 10 / 1024
+        whole /= 1024
+        unit += 1
+    }
+    return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
+}
+
+/// The sum of two sizes in bytes, at most `Quantity.max`: sparse files may claim more together.
+package func sizeSum(_ a: UInt64, _ b: UInt64) -> UInt64 { (Quantity(a) + Quantity(b)).value }

@@ -1,3 +1,6 @@
+import Encodings
+import HostFiles
+import LinuxIO
 import Recovery
 import VaultStore
 

@@ -1,4 +1,5 @@
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoLibrary
 import Recovery

@@ -1,3 +1,4 @@
+import LinuxIO
 import VaultCrypto
 import VaultFormat
 import VaultStore

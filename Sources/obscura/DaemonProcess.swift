@@ -2,6 +2,7 @@ import CShims
 import FileRequests
 import FuseBridge
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoImaging
 import PhotoLibrary

@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// How long a mount may go on writing before the rest is given up.

@@ -1,6 +1,8 @@
 import CShims
+import Encodings
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoLibrary
 

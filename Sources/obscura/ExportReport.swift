@@ -1,3 +1,5 @@
+import Encodings
+import HostFiles
 import LinuxIO
 
 /// The results of an export.

@@ -1,6 +1,7 @@
 import CShims
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoLibrary
 import VaultFormat
@@ -58,16 +59,14 @@ final class ExportRun {
 
     init(
         _ library: Library, to target: ExportTarget, _ form: AlbumForm, special: Bool = false,
-        versions: Bool = false,
-        limits: Limits = .ofProcess, quiet: Bool
+        versions: Bool = false, limits: Limits = .ofProcess, quiet: Bool
     ) {
         self.library = library
         (keepsSpecial, hasVersions) = (special, versions)
         self.target = target
         self.form = form
         self.limits = limits
-        progress = TransferProgress(
-            "Exporting", TransferState(photosMax: 0, bytesMax: 0), quiet: quiet)
+        progress = TransferProgress("Exporting", TransferState(photosMax: 0, bytesMax: 0), quiet: quiet)
     }
 
     /// Returns at the end, or early if the user interrupts: then the marker stays, as after an error.

@@ -2,6 +2,7 @@ import CShims
 import Encodings
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import ReceiveProtocol
 import VaultCrypto

@@ -1,4 +1,5 @@
 import FuseBridge
+import HostFiles
 import LinuxIO
 import VaultFormat
 import VaultStore
@@ -166,5 +167,14 @@ func onVault<R>(_ vault: String, _ body: () throws(VaultError) -> R) throws(Fail
         return try body()
     } catch {
         throw failure(error, vault: vault)
+    }
+}
+
+/// `makePipe`, with an error for the user that names the purpose.
+func pipeEnds(for purpose: String) throws(Failure) -> (read: Int32, write: Int32) {
+    do {
+        return try makePipe()
+    } catch {
+        throw Failure(purpose, "making a pipe", error)
     }
 }

@@ -2,9 +2,6 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// Turns off Swift's crash reporter, on by default, which prints registers and the memory they point at.
-let backtracerOff = "SWIFT_BACKTRACE=enable=no"
-
 /// Keeps the memory of this process out of files in every case.
 ///
 /// The crash reporter reads its setting before any code of ours runs. If it is on, this program is executed once more

@@ -1,5 +1,7 @@
+import Encodings
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoImport
 import PhotoLibrary

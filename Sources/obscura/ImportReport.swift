@@ -1,3 +1,5 @@
+import Encodings
+import HostFiles
 import LinuxIO
 
 /// A path, and the message about it.

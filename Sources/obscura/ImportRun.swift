@@ -1,5 +1,6 @@
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoImaging
 import PhotoImport
@@ -215,9 +216,4 @@ final class ImportRun: ImportTask {
         progress.state.bytes = sizeSum(progress.state.bytes, source.byteCount)
         note(candidate, day: candidate.day, source)
     }
-}
-
-extension SourceFile {
-    /// The file under its own name.
-    var importFile: ImportFile<SourceFile> { ImportFile(name: path.name, details: details, source: self) }
 }

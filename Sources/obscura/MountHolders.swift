@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// Something that keeps a FUSE mount alive when it is gone from its directory.

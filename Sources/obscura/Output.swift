@@ -1,4 +1,6 @@
+import Encodings
 import Glibc
+import HostFiles
 import LinuxIO
 import Synchronization
 
@@ -82,4 +84,9 @@ func secondsLeft(_ seconds: Double, done: UInt64, of total: UInt64) -> UInt64 {
     let left = seconds * Double(total - min(done, total)) / Double(max(done, 1))
     // Sparse files may claim any size.
     return UInt64(min(left, 1e15)) + 1
+}
+
+extension JSON {
+    /// A path of a command line, see `pathText`.
+    static func path(_ path: String) -> JSON { .path(pathBytes(path)) }
 }

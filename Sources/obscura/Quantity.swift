@@ -39,20 +39,3 @@ func parseNumber(_ text: String, in bounds: ClosedRange<UInt64>, radix: Int = 10
 func proposalText(_ bytes: UInt64) -> String {
     bytes >= 10 << 30 ? "\(bytes >> 30)G" : "\(bytes >> 20)M"
 }
-
-/// `bytes` for display: one decimal below 10 units, in powers of 1024 ("6.2 GiB").
-func sizeText(_ bytes: UInt64) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-    var unit = 0
-    var whole = bytes
-    var tenths: UInt64 = 0
-    while whole >= 1024, unit < units.count - 1 {
-        tenths = whole % 1024 * 10 / 1024
-        whole /= 1024
-        unit += 1
-    }
-    return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
-}
-
-/// The sum of two sizes in bytes, at most `Quantity.max`: sparse files may claim more together.
-func sizeSum(_ a: UInt64, _ b: UInt64) -> UInt64 { (Quantity(a) + Quantity(b)).value }

@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// A process that serves a mount, and its parsed command line.

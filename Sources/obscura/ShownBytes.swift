@@ -1,4 +1,5 @@
 import Encodings
+import HostFiles
 
 /// A name or path on a line, such that different ones look different: each byte that is not UTF-8, or is of a character
 /// that controls a terminal, becomes `\xNN`, and a backslash `\\`, as in JSON.

@@ -1,3 +1,4 @@
+import HostFiles
 import LinuxIO
 import PhotoImport
 

@@ -1,4 +1,6 @@
+import Encodings
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// `status DIR`, or the status of every mount.

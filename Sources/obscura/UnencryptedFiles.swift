@@ -1,5 +1,6 @@
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// The files below a directory, such as those that programs wrote into a mount point while its vault was locked.

@@ -172,13 +172,3 @@ private func waitForEnd(
     note("obscura: \(directory): unmounted; waiting until everything is written")
     _ = hasEnded(descriptor, within: -1)
 }
-
-/// Whether a descriptor becomes readable within a time, as that of a process does when it ends; -1: no limit.
-func hasEnded(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
-    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    while true {
-        let count = poll(&wanted, 1, milliseconds)
-        if count < 0, errno == EINTR { continue }
-        return count != 0
-    }
-}

@@ -1,5 +1,6 @@
 import FuseBridge
 import Glibc
+import HostFiles
 import LinuxIO
 
 extension MountEntry {

@@ -1,6 +1,7 @@
 import CShims
 import Foundation
 import Glibc
+import HostFiles
 import LinuxIO
 import TestSupport
 import Testing

@@ -1,5 +1,7 @@
+import Encodings
 import Foundation
 import Glibc
+import HostFiles
 import TestSupport
 import TestThreads
 import Testing

@@ -174,16 +174,3 @@ struct DesktopLists {
     /// Far more than any list of recent files.
     private static let answerBytesMax = 64 << 20
 }
-
-/// Writes all bytes, unless the reader goes away.
-func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
-    bytes.withUnsafeBytes { all in
-        var rest = all[...]
-        while !rest.isEmpty {
-            let count = write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-            if count < 0 && errno == EINTR { continue }
-            if count <= 0 { return }
-            rest = rest.dropFirst(count)
-        }
-    }
-}

@@ -1,4 +1,5 @@
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// Tells whether paths lead into a directory, also through symbolic links, as `~/Pictures` may.

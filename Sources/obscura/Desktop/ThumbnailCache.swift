@@ -1,5 +1,6 @@
 import Encodings
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoImaging
 import PhotoLibrary

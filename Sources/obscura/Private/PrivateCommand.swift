@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import HostFiles
 import LinuxIO
 import VaultCrypto
 import VaultStore

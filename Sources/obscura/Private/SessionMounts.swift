@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// The mounts that hide parts of the machine from a private session, and show other things in their place.

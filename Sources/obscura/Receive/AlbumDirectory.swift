@@ -1,6 +1,7 @@
 import CShims
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// The mounted space that photos are received into. It keeps nothing open, so that the space can be unmounted.

@@ -1,4 +1,5 @@
 import FileRequests
+import LinuxIO
 
 /// Counts the files of a session, each of them once: devices announce files again after a reload, and send bytes again
 /// after an interruption.

@@ -1,4 +1,5 @@
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// The progress line on a terminal; prints nothing elsewhere.

@@ -1,6 +1,7 @@
 import CShims
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoImaging
 import ReceiveProtocol

@@ -1,6 +1,7 @@
 import Encodings
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import ReceiveProtocol
 import VaultCrypto

@@ -1,5 +1,6 @@
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoImaging
 import PhotoLibrary

@@ -1,5 +1,6 @@
 import FileRequests
 import Glibc
+import HostFiles
 import LinuxIO
 import PhotoImport
 import PhotoLibrary

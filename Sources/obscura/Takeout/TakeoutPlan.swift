@@ -1,4 +1,6 @@
+import Encodings
 import FileRequests
+import HostFiles
 import LinuxIO
 import PhotoImport
 import PhotoLibrary

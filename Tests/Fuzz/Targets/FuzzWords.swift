@@ -1,4 +1,6 @@
 import Glibc
+import HostFiles
+import LinuxIO
 import VaultCrypto
 
 @testable import obscura

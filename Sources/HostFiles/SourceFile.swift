@@ -1,28 +1,28 @@
 import CShims
-import FileRequests
-import Glibc
-import LinuxIO
+package import FileRequests
+package import Glibc
+package import LinuxIO
 import PhotoImaging
-import PhotoImport
-import PhotoLibrary
+import VaultFormat
 
-/// An open file that is being imported.
-final class SourceFile: ImportSource {
-    let path: HostPath
+/// An open file outside the vault, to compare or to import.
+package final class SourceFile: ByteSource {
+    /// By which it was opened, or its name alone if it was open already.
+    package let path: HostPath
     /// The status when it was opened.
-    let status: stat
+    package let status: stat
     private let descriptor: Int32
     private let believesHoles: Bool
     /// Nil if all of it must be read.
     private lazy var layout = findLayout()
     /// The first error of a read.
-    private(set) var failure: Errno?
+    package private(set) var failure: Errno?
 
     /// Also throws EINVAL if it is not a regular file, ELOOP if it is a symbolic link, and EFBIG if it is larger than
     /// any file here.
     ///
     /// - Parameter believesHoles: whether holes that the host reports need not be read.
-    init(_ path: HostPath, believesHoles: Bool = true) throws(Errno) {
+    package init(_ path: HostPath, believesHoles: Bool = true) throws(Errno) {
         self.path = path
         self.believesHoles = believesHoles
         // A FIFO must not block.
@@ -32,7 +32,7 @@ final class SourceFile: ImportSource {
             close(descriptor)
             throw Errno(EINVAL)
         }
-        guard found.byteCount <= Library.fileBytesMax else {
+        guard found.byteCount <= Geometry.fileBytesMax else {
             close(descriptor)
             throw Errno(EFBIG)
         }
@@ -42,8 +42,8 @@ final class SourceFile: ImportSource {
     /// A file that is open already. Throws EFBIG if it is larger than any file here.
     ///
     /// - Parameter name: stands for its path.
-    init(_ file: OwnedFile, name: Name) throws(Errno) {
-        guard file.status.byteCount <= Library.fileBytesMax else { throw Errno(EFBIG) }
+    package init(_ file: OwnedFile, name: Name) throws(Errno) {
+        guard file.status.byteCount <= Geometry.fileBytesMax else { throw Errno(EFBIG) }
         path = HostPath(name.bytes)
         believesHoles = true
         descriptor = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)
@@ -64,10 +64,12 @@ final class SourceFile: ImportSource {
 
     deinit { close(descriptor) }
 
-    var byteCount: UInt64 { status.byteCount }
-    var modified: Timestamp { Timestamp(status.st_mtim) }
+    /// As when it was opened.
+    package var byteCount: UInt64 { status.byteCount }
+    /// As when it was opened.
+    package var modified: Timestamp { Timestamp(status.st_mtim) }
 
-    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    package func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var done = 0
         while done < buffer.count {
             let count = pread(
@@ -84,34 +86,35 @@ final class SourceFile: ImportSource {
         return done
     }
 
-    func storedRange(from offset: UInt64) -> Range<UInt64>? {
+    package func storedRange(from offset: UInt64) -> Range<UInt64>? {
         if let layout { return layout.storedRange(from: offset) }
         return offset < byteCount ? offset..<byteCount : nil
     }
 
     /// The change time does not count: removing another name of the file sets it too.
-    var isUnchanged: Bool {
+    package var isUnchanged: Bool {
         var now = stat()
         return fstat(descriptor, &now) == 0 && isSame(now)
     }
 
     /// Whether a status that lstat(2) or fstat(2) returns now is that of this file as it was opened.
-    func isSame(_ now: stat) -> Bool {
+    package func isSame(_ now: stat) -> Bool {
         now.identity == status.identity && now.st_size == status.st_size && now.isRegular
             && Timestamp(now.st_mtim) == modified
     }
 
     /// Asks the kernel to read it while other files are still being encrypted.
-    func readAhead() { posix_fadvise(descriptor, 0, 0, Int32(POSIX_FADV_WILLNEED)) }
+    package func readAhead() { posix_fadvise(descriptor, 0, 0, Int32(POSIX_FADV_WILLNEED)) }
 
     /// The attributes that the library keeps of it.
-    var details: FileDetails {
+    package var details: FileDetails {
         FileDetails(status, attributes: userAttributes(of: descriptor))
     }
 }
 
 extension FileDetails {
-    init(_ status: stat, attributes: [ExtendedAttribute]) {
+    /// Of a file with that status.
+    package init(_ status: stat, attributes: [ExtendedAttribute]) {
         self.init(
             mode: UInt32(status.st_mode & 0o7777), owner: Caller(uid: status.st_uid, gid: status.st_gid),
             accessed: Timestamp(status.st_atim), modified: Timestamp(status.st_mtim), attributes: attributes)
@@ -119,7 +122,7 @@ extension FileDetails {
 }
 
 /// The `user.*` attributes of an open file or directory; those that cannot be read are left out.
-func userAttributes(of descriptor: Int32) -> [ExtendedAttribute] {
+package func userAttributes(of descriptor: Int32) -> [ExtendedAttribute] {
     // Most files have none.
     guard obscura_list_attributes(descriptor, nil, 0) > 0 else { return [] }
     var names = [CChar](repeating: 0, count: 65_536)

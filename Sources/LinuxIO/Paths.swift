@@ -1,8 +1,7 @@
 import Glibc
-import LinuxIO
 
 /// `path` made absolute and otherwise unchanged: it ends as the user typed it.
-func absolutePath(_ path: String) -> String {
+package func absolutePath(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return path }
     defer { free(directory) }
@@ -15,7 +14,7 @@ func absolutePath(_ path: String) -> String {
 ///
 /// A path that does not exist yet, or cannot be entered (a dead mount), is its name joined to its parent's resolved
 /// path.
-func realPath(_ path: String) -> String {
+package func realPath(_ path: String) -> String {
     if let resolved = resolvedPath(path) { return resolved }
     var parts = absolutePath(path).split(separator: "/")
     guard let last = parts.popLast() else { return "/" }
@@ -24,11 +23,11 @@ func realPath(_ path: String) -> String {
 }
 
 /// Whether `path` is `directory` or below it. Both are resolved paths.
-func isInside(_ path: String, _ directory: String) -> Bool {
+package func isInside(_ path: String, _ directory: String) -> Bool {
     directory == "/" || path == directory || path.hasPrefix(directory + "/")
 }
 
 /// The last component; for "/" the empty string.
-func lastComponent(_ path: String) -> String {
+package func lastComponent(_ path: String) -> String {
     String(path.split(separator: "/").last ?? "")
 }

@@ -1,8 +1,8 @@
-import Glibc
-import LinuxIO
+import CShims
+package import Glibc
 
 /// Runs a program to its end without output. Returns its end and its standard error, cut at 4 KiB.
-func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint: String) {
+package func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint: String) {
     let complaints = try makePipe()
     defer { close(complaints.read) }
     let process: pid_t
@@ -20,12 +20,13 @@ func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint:
 /// - Parameters:
 ///   - output: its standard output; nil: the output is discarded.
 ///   - directory: becomes its descriptor 3.
-func startBeside(
+package func startBeside(
     _ name: String, _ words: [String] = [], environment: [String] = [], input: Int32, output: Int32? = nil,
     directory: Int32? = nil
 ) -> pid_t? {
     guard let program = programBeside(name) else { return nil }
-    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+    // Swift 6.3 refuses the public import of PathCalls.swift if another file of this module calls open(2).
+    let null = obscura_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0)
     if null < 0 { return nil }
     defer { close(null) }
     var descriptors: [(from: Int32, to: Int32)] = [
@@ -37,24 +38,18 @@ func startBeside(
         asSession: true)
 }
 
+/// Turns off Swift's crash reporter, on by default, which prints registers and the memory they point at.
+package let backtracerOff = "SWIFT_BACKTRACE=enable=no"
+
 /// The path of a program of ours in this program's directory; nil if there is none.
-func programBeside(_ name: String) -> String? {
+package func programBeside(_ name: String) -> String? {
     let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
     let path = "/" + directory + "/" + name
     return access(path, X_OK) == 0 ? path : nil
 }
 
-/// `makePipe`, with an error for the user that names the purpose.
-func pipeEnds(for purpose: String) throws(Failure) -> (read: Int32, write: Int32) {
-    do {
-        return try makePipe()
-    } catch {
-        throw Failure(purpose, "making a pipe", error)
-    }
-}
-
 /// Reads up to the end. Bytes beyond `countMax` are dropped.
-func readAll(_ descriptor: Int32, countMax: Int) -> [UInt8] {
+package func readAll(_ descriptor: Int32, countMax: Int) -> [UInt8] {
     var result: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
@@ -62,5 +57,28 @@ func readAll(_ descriptor: Int32, countMax: Int) -> [UInt8] {
         if count < 0 && errno == EINTR { continue }
         if count <= 0 { return result }
         result += buffer[0..<min(count, countMax - result.count)]
+    }
+}
+
+/// Writes all bytes, unless the reader goes away.
+package func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+    bytes.withUnsafeBytes { all in
+        var rest = all[...]
+        while !rest.isEmpty {
+            let count = write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+            if count < 0 && errno == EINTR { continue }
+            if count <= 0 { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+}
+
+/// Whether a descriptor becomes readable within a time, as that of a process does when it ends; -1: no limit.
+package func hasEnded(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while true {
+        let count = poll(&wanted, 1, milliseconds)
+        if count < 0, errno == EINTR { continue }
+        return count != 0
     }
 }

@@ -1,8 +1,5 @@
-import Encodings
-import LinuxIO
-
 /// A JSON value (RFC 8259). Every `--json` prints one object on one line.
-enum JSON {
+package enum JSON {
     case null
     case bool(Bool)
     case number(UInt64)
@@ -12,31 +9,28 @@ enum JSON {
     case members([Member])
 
     /// A member of an object.
-    struct Member {
-        var name: String
-        var value: JSON
+    package struct Member {
+        package var name: String
+        package var value: JSON
     }
 
     /// An object with these members.
-    static func object(_ members: [(String, JSON)]) -> JSON {
+    package static func object(_ members: [(String, JSON)]) -> JSON {
         .members(members.map { Member(name: $0.0, value: $0.1) })
     }
 
     /// A number that is not negative.
-    static func count(_ count: Int) -> JSON { .number(UInt64(max(0, count))) }
+    package static func count(_ count: Int) -> JSON { .number(UInt64(max(0, count))) }
 
     /// A text, or null.
-    static func optional(_ text: String?) -> JSON { text.map { .text($0) } ?? .null }
+    package static func optional(_ text: String?) -> JSON { text.map { .text($0) } ?? .null }
 
     /// A path, which need not be UTF-8, as JSON must be: a byte that is not becomes `\xNN`, and a backslash `\\`, so
     /// that different paths stay different. JSON's own escapes come on top.
-    static func path(_ bytes: [UInt8]) -> JSON { .text(escapedPath(bytes)) }
-
-    /// A path of a command line, see `pathText`.
-    static func path(_ path: String) -> JSON { .path(pathBytes(path)) }
+    package static func path(_ bytes: [UInt8]) -> JSON { .text(escapedPath(bytes)) }
 
     /// The value on one line.
-    var line: String {
+    package var line: String {
         switch self {
         case .null: "null"
         case .bool(let value): value ? "true" : "false"
