@@ -107,8 +107,8 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "Encodings", "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery",
-                "FileRequests", "HostFiles",
+                "Encodings", "FuseBridge", "DesktopTraces", "PhotoImport", "PhotoLibrary", "PhotoRules",
+                "Recovery", "FileRequests", "HostFiles",
                 "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
                 "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CQRencode", "CShims",
             ],
@@ -119,6 +119,12 @@ let package = Package(
             uses: [
                 "PhotoLibrary", "PhotoRules", "FileRequests", "HostFiles",
                 "CatalogueRows", "VaultCatalogue", "VaultStore", "PhotoImaging", "LinuxIO",
+            ]),
+        layer(
+            "DesktopTraces",
+            uses: [
+                "PhotoImport", "PhotoLibrary", "PhotoRules", "FileRequests", "HostFiles", "Encodings",
+                "PhotoImaging", "LinuxIO", "CShims",
             ]),
         layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CShims"]),
         layer("TakeoutRules", uses: ["PhotoImaging"]),
@@ -154,7 +160,9 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "PhotoLibrary", "Recovery", "FileRequests", "HostFiles", "Encodings",
+                "obscura", "FuseBridge", "DesktopTraces", "PhotoLibrary", "Recovery", "FileRequests",
+                "HostFiles",
+                "Encodings",
                 "PhotoImaging",
                 "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
                 "TestSupport",
@@ -238,7 +246,7 @@ let package = Package(
 
 // A build for tests.
 if Context.environment["OBSCURA_TESTS"] != nil {
-    let waitedForSeldom = ["obscura", "obscura-receiver", "Recovery"]
+    let waitedForSeldom = ["obscura", "DesktopTraces", "obscura-receiver", "Recovery"]
     for target in package.targets where waitedForSeldom.contains(target.name) {
         target.swiftSettings = unoptimised
     }

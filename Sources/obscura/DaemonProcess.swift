@@ -1,4 +1,5 @@
 import CShims
+import DesktopTraces
 import FileRequests
 import FuseBridge
 import Glibc
@@ -38,7 +39,10 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     let key = try readKey(daemon.directory)
     let sweeps = DesktopSweeps(daemon)
     // Runs when the vault is free again and this process no longer holds a key.
-    defer { sweeps.finish() }
+    defer {
+        let left = sweeps.finish()
+        if left > 0 { logLine("\(daemon.directory): \(leftOutsideText(left))") }
+    }
     // Resolved now: from mounting until `run`, nothing answers for the mount.
     let place = realPath(daemon.directory)
     let (library, session) = try openAndMount(daemon, key, at: place, status)
@@ -61,7 +65,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     } catch {
         end = failure(error, directory: daemon.directory)
     }
-    sweeps.sweepNew(library, reason)
+    sweeps.sweepNew(library, DesktopSweeps.End(reason))
     do throws(FileError) { try library.close(isPatient: true) } catch {
         let reason = library.writeStop.map { "\($0.reason): some changes are lost" }
         throw Failure(

@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// A living mount answers within this time, unless its disk is very slow.

@@ -1,5 +1,6 @@
 import FuseBridge
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// Creates the mount point if nothing has that name. Returns true if it was created.

@@ -1,3 +1,4 @@
+import DesktopTraces
 import Glibc
 import LinuxIO
 

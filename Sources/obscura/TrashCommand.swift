@@ -1,3 +1,4 @@
+import DesktopTraces
 import FileRequests
 import Glibc
 import HostFiles
@@ -61,7 +62,7 @@ struct SpaceTrash {
             // Files of any owner may be in it.
             top = try OwnedDirectory(pathBytes(realPath(directory)), of: nil)
             do throws(Errno) {
-                trash = OutsideTrash(try top.directory(name), top: HostPath(directory))
+                trash = OutsideTrash(try top.directory(Array(name.utf8)), top: HostPath(directory))
             } catch .noEntry {
                 trash = nil
             }

@@ -1,5 +1,7 @@
 import CShims
+import DesktopTraces
 import Glibc
+import HostFiles
 import LinuxIO
 import VaultStore
 
@@ -89,11 +91,9 @@ private func sayEnded(_ directory: String, _ holders: [MountHolder]) {
 /// How many traces of a mount an earlier unmount left in trashes outside.
 private func noteLeftTraces(_ server: RunningDaemon, _ directory: String) {
     guard server.daemon.words.sweeps else { return }
-    let left = TrashReturn(
-        user: DesktopUser(geteuid()), directory: absolutePath(directory),
-        vault: deviceNumber(of: server.daemon.vault)
-    ).count()
-    if left > 0 { note("obscura: \(directory): \(TrashReturn.leftLine(left))") }
+    let left = filesLeftOutside(
+        by: DesktopUser(geteuid()), directory: absolutePath(directory), vault: server.daemon.vault)
+    if left > 0 { note("obscura: \(directory): \(leftOutsideText(left))") }
 }
 
 /// Names the changes that cannot be written, while the mount is still there and nothing is lost.

@@ -3,11 +3,6 @@ import Glibc
 import HostFiles
 import LinuxIO
 
-extension MountEntry {
-    /// Whether this program mounted it, even with another `subtype=`.
-    var isObscura: Bool { type == "fuse.obscura" || (type.hasPrefix("fuse.") && source == "obscura") }
-}
-
 /// How often a busy mount is tried, and the pause between: a program that looked at it, or has just ended, lets go of
 /// it within a moment.
 private let busyAttempts = 20

@@ -3,9 +3,9 @@ import Glibc
 import PhotoLibrary
 import Testing
 
+@testable import DesktopTraces
 @testable import LinuxIO
 @testable import PhotoRules
-@testable import obscura
 
 /// The original paths of files in a trash outside the vault.
 @Suite("Secrets: trashes outside the vault, their files") struct OutsideTrashTests {

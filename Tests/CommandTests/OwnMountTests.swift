@@ -1,3 +1,4 @@
+import HostFiles
 import Testing
 
 @testable import LinuxIO

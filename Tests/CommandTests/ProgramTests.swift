@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import HostFiles
 import LinuxIO
 import TestSupport
 import TestThreads

@@ -1,4 +1,5 @@
 import Glibc
+import HostFiles
 import LinuxIO
 
 /// The directories in which the desktop's programs of a user keep their files.

@@ -5,6 +5,15 @@ import LinuxIO
 import PhotoImport
 import PhotoLibrary
 
+/// Number of files that were deleted in a mount and remain, in clear, in trashes outside it.
+///
+/// - Parameters:
+///   - directory: where the vault is, or was, mounted, as the user named it.
+///   - vault: the path of the vault.
+package func filesLeftOutside(by user: DesktopUser, directory: String, vault: String) -> Int {
+    TrashReturn(user: user, directory: directory, vault: deviceNumber(of: vault)).count()
+}
+
 /// Moves files that were deleted in a mount, but put in clear into a trash outside it, into the vault's own trash.
 ///
 /// Dolphin does so, because for it a mount point in the home directory has no trash of its own. The copy outside is
@@ -44,15 +53,6 @@ struct TrashReturn {
 
     /// Number of entries outside that were deleted below the mount.
     func count() -> Int { deleted(changed: Int.min..<Int.max).count }
-
-    /// The message about that many remaining files.
-    static func leftLine(_ count: Int) -> String {
-        count == 1
-            ? "1 deleted file is unencrypted in the desktop's trash: the vault is full, or has no record of it: "
-                + "restore or delete it there"
-            : "\(count) deleted files are unencrypted in the desktop's trash: the vault is full, or has no record of "
-                + "them: restore or delete them there"
-    }
 
     /// Moves the files that were deleted in this session.
     ///

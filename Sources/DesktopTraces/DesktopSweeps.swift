@@ -1,11 +1,10 @@
-import FuseBridge
 import Glibc
 import LinuxIO
-import PhotoLibrary
+package import PhotoLibrary
 import Synchronization
 
 /// The sweeps of one mount.
-final class DesktopSweeps: Sendable {
+package final class DesktopSweeps: Sendable {
     private let user: DesktopUser
     private let directory: String
     private let vault: dev_t?
@@ -31,17 +30,21 @@ final class DesktopSweeps: Sendable {
     /// For everything before the machine sleeps (logind waits 5 s). The next mount does the rest.
     private static let sleepMilliseconds: Int64 = 1500
 
-    init(_ daemon: Daemon) {
-        user = DesktopUser(geteuid() == 0 ? daemon.words.uid ?? 0 : geteuid())
-        directory = daemon.directory
-        vault = deviceNumber(of: daemon.vault)
-        isWanted = daemon.words.sweeps
+    /// - Parameters:
+    ///   - directory: where the vault will be mounted: an absolute path, as the user named it.
+    ///   - vault: the path of the vault.
+    ///   - isWanted: whether anything is swept.
+    package init(of user: DesktopUser, directory: String, vault: String, isWanted: Bool) {
+        self.user = user
+        self.directory = directory
+        self.vault = deviceNumber(of: vault)
+        self.isWanted = isWanted
     }
 
     // MARK: Traces of an earlier mount
 
     /// Call this when the mount is live.
-    func sweepOld(_ library: Library) {
+    package func sweepOld(_ library: Library) {
         wasLive.store(true, ordering: .relaxed)
         guard isWanted else { return }
         lock.withLock { isSweepingOld = true }
@@ -87,20 +90,28 @@ final class DesktopSweeps: Sendable {
 
     // MARK: Traces of this mount
 
+    /// How the mount ended, which bounds the last sweep.
+    package enum End: Sendable {
+        /// The sweep takes as long as it needs.
+        case usual
+        /// The machine is about to sleep.
+        case beforeSleep
+        /// Changes are given up: deleted files stay in the trashes outside.
+        case givenUp
+    }
+
     /// Call this when the mount is gone and the library still open. Moves deleted files into the vault's trash, and
     /// removes thumbnails that only the library can identify.
-    ///
-    /// - Parameter end: why the mount ended; nil after an error.
-    func sweepNew(_ library: Library, _ end: MountEnd?) {
+    package func sweepNew(_ library: Library, _ end: End) {
         endOldSweep()
         guard isWanted, wasLive.load(ordering: .relaxed) else { return }
         // Earlier writes must not wait for the moved files.
         try? library.flushAll()
         let started = DesktopSweep(user: user.id, since: begun, directory: directory).start()
         late = started?.process
-        let isBrief = end == .signal(SIGPWR)
+        let isBrief = end == .beforeSleep
         let now = MonotonicClock.milliseconds
-        if end != .signal(SIGUSR1) {
+        if end != .givenUp {
             let limit = isBrief ? now + Self.sleepMilliseconds : .max
             let trash = TrashReturn(user: user, directory: directory, vault: vault)
             trash.returnNew(to: library, since: begun) { MonotonicClock.milliseconds >= limit }
@@ -116,12 +127,13 @@ final class DesktopSweeps: Sendable {
     }
 
     /// Call this when the vault is free again and this process no longer holds a key. Returns when the sweep has ended.
-    func finish() {
+    ///
+    /// - Returns: the number of deleted files that remain in trashes outside; 0 if they were not looked for.
+    package func finish() -> Int {
         endOldSweep()
         if let late { _ = waitForEnd(of: late) }
-        guard isWanted, wasLive.load(ordering: .relaxed) else { return }
-        let left = TrashReturn(user: user, directory: directory, vault: vault).count()
-        if left > 0 { logLine("\(directory): \(TrashReturn.leftLine(left))") }
+        guard isWanted, wasLive.load(ordering: .relaxed) else { return 0 }
+        return TrashReturn(user: user, directory: directory, vault: vault).count()
     }
 
     // MARK: Thumbnails without a URI

@@ -8,9 +8,9 @@ import LinuxIO
 /// any program may have written, and as root it becomes the user, or gives up its capabilities if that is root. Its
 /// command line is `obscura --sweep USER SECONDS DIR`, with seconds since 1970, or `-` for everything. It prints the
 /// digests of thumbnails without a URI, 16 bytes each: only the library knows whether they are of its paths.
-struct DesktopSweep: Equatable {
+package struct DesktopSweep: Equatable {
     /// The private first word of the command line.
-    static let word = "--sweep"
+    package static let word = "--sweep"
     static let digestBytes = 16
 
     var user: uid_t
@@ -25,11 +25,9 @@ struct DesktopSweep: Equatable {
         self.directory = directory
     }
 
-    /// Parses a command line made by `commandLine`, without the program's name.
-    init(_ words: [String]) throws(Failure) {
-        guard words.count == 4, let user = uid_t(words[1]) else {
-            throw Failure(.usage, Self.word, "not for users: obscura mount runs it")
-        }
+    /// Parses a command line made by `commandLine`, without the program's name. Nil if it is another one.
+    package init?(commandLine words: [String]) {
+        guard words.count == 4, let user = uid_t(words[1]) else { return nil }
         self.init(user: user, since: Int(words[2]), directory: words[3])
     }
 
@@ -59,8 +57,8 @@ struct DesktopSweep: Equatable {
         return (process, digests.read)
     }
 
-    /// Body of the process.
-    func run() throws(Failure) {
+    /// Body of the process. Throws, with every trace left, if the process cannot give up its rights.
+    package func sweep() throws(SweepError) {
         // Nobody waits for a sweep of old traces.
         if since == nil { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19) }
         let owner = DesktopUser(user)

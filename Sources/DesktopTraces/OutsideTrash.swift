@@ -1,17 +1,19 @@
 import Encodings
-import FileRequests
+package import FileRequests
 import Glibc
-import HostFiles
-import LinuxIO
+package import HostFiles
+package import LinuxIO
 import PhotoLibrary
-import PhotoRules
+package import PhotoRules
 
 /// A trash of one user (freedesktop trash specification 1.0). All access must be with the user's rights.
 ///
 /// Directories that are links, on another filesystem or another user's count as missing, and so do such entries.
-final class OutsideTrash {
-    let files: OwnedDirectory?
-    let infos: OwnedDirectory?
+package final class OutsideTrash {
+    /// The deleted files.
+    package let files: OwnedDirectory?
+    /// A `.trashinfo` file for each of them.
+    package let infos: OwnedDirectory?
     private let directory: OwnedDirectory
     /// The mount point of its filesystem, where relative paths begin; nil for the home trash, which has none.
     private let top: HostPath?
@@ -19,8 +21,10 @@ final class OutsideTrash {
     /// `directorysizes` may have a line for each directory.
     private static let sizesBytesMax = 1 << 20
 
-    /// - Parameter directory: contains `files` and `info`.
-    init(_ directory: OwnedDirectory, top: HostPath?) {
+    /// - Parameters:
+    ///   - directory: contains `files` and `info`.
+    ///   - top: where relative paths begin; nil for the home trash.
+    package init(_ directory: OwnedDirectory, top: HostPath?) {
         self.directory = directory
         self.top = top
         files = try? directory.directory("files")
@@ -71,7 +75,7 @@ final class OutsideTrash {
     /// Its entries.
     ///
     /// - Parameter changed: when they arrived, in seconds since 1970.
-    func entries(changed: Range<Int>) -> [TrashEntry] {
+    package func entries(changed: Range<Int>) -> [TrashEntry] {
         let names = (try? infos?.names()) ?? []
         return names.compactMap { name in
             let own = Array(name.dropLast(TrashInfoText.suffix.count))
@@ -104,7 +108,7 @@ final class OutsideTrash {
     }
 
     /// `directorysizes` has a line for each deleted directory: size, time, name.
-    func forgetSizes(of names: Set<[UInt8]>) {
+    package func forgetSizes(of names: Set<[UInt8]>) {
         let sizes = Array("directorysizes".utf8)
         guard let (bytes, status) = directory.contents(sizes, countMax: Self.sizesBytesMax) else { return }
         let newline = UInt8(ascii: "\n")
@@ -119,11 +123,12 @@ final class OutsideTrash {
 }
 
 /// An entry of a trash.
-struct TrashEntry {
+package struct TrashEntry {
     let trash: OutsideTrash
     /// In `files`.
-    let name: Name
-    let info: TrashInfoText
+    package let name: Name
+    /// Where and when it was deleted.
+    package let info: TrashInfoText
     /// Of the information file.
     let infoStatus: stat
     /// Its path before it was deleted, from the root of the machine.

@@ -1,17 +1,18 @@
 import CShims
 import FileRequests
-import Glibc
+package import Glibc
 import LinuxIO
 import PhotoLibrary
 
 /// The user whose desktop keeps traces of a mount: the one who mounted it, or that of uid= if root mounts.
-struct DesktopUser: Equatable, Sendable {
+package struct DesktopUser: Equatable, Sendable {
     let id: uid_t
     let group: gid_t
     /// From the system's list of users; nil if it has none.
     private let home: String?
 
-    init(_ id: uid_t) {
+    /// The user with this number.
+    package init(_ id: uid_t) {
         self.id = id
         let entry = getpwuid(id)
         group = id == geteuid() ? getegid() : entry?.pointee.pw_gid ?? gid_t.max
@@ -49,16 +50,16 @@ struct DesktopUser: Equatable, Sendable {
 
     /// Gives this process the rights of the user, permanently. Root itself keeps none of its capabilities, nor do the
     /// programs that it starts.
-    func become() throws(Failure) {
+    func become() throws(SweepError) {
         guard isOther else {
             guard geteuid() == 0 else { return }
             guard shim_prctl(shim_PR_SET_NO_NEW_PRIVS, 1) == 0, shim_clear_capabilities() == 0 else {
-                throw Failure("--sweep", "dropping capabilities", .last)
+                throw SweepError(doing: "dropping capabilities", error: .last)
             }
             return
         }
         guard home != nil, setgroups(0, nil) == 0, setgid(group) == 0, setuid(id) == 0 else {
-            throw Failure("--sweep", "becoming user \(id)", .last)
+            throw SweepError(doing: "becoming user \(id)", error: .last)
         }
     }
 
