@@ -41,7 +41,7 @@ let library: [Target.Dependency] = [
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "Encodings", "obscura", "HostFiles", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery",
+    "Encodings", "obscura", "Receiving", "HostFiles", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery",
     "FileRequests",
     "CatalogueRows",
     "PhotoImaging", "TakeoutRules",
@@ -107,10 +107,11 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "Encodings", "FuseBridge", "DesktopTraces", "PhotoImport", "PhotoLibrary", "PhotoRules",
+                "Encodings", "FuseBridge", "DesktopTraces", "Receiving", "PhotoImport", "PhotoLibrary",
+                "PhotoRules",
                 "Recovery", "FileRequests", "HostFiles",
-                "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
-                "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CQRencode", "CShims",
+                "PhotoImaging", "TakeoutRules",
+                "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
@@ -125,6 +126,12 @@ let package = Package(
             uses: [
                 "PhotoImport", "PhotoLibrary", "PhotoRules", "FileRequests", "HostFiles", "Encodings",
                 "PhotoImaging", "LinuxIO", "CShims",
+            ]),
+        layer(
+            "Receiving",
+            uses: [
+                "ReceiveProtocol", "VaultCrypto", "FileRequests", "HostFiles", "PhotoImaging", "Encodings",
+                "LinuxIO", "CQRencode", "CShims",
             ]),
         layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CShims"]),
         layer("TakeoutRules", uses: ["PhotoImaging"]),
@@ -160,7 +167,8 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "DesktopTraces", "PhotoLibrary", "Recovery", "FileRequests",
+                "obscura", "FuseBridge", "DesktopTraces", "Receiving", "PhotoLibrary", "Recovery",
+                "FileRequests",
                 "HostFiles",
                 "Encodings",
                 "PhotoImaging",
@@ -246,7 +254,7 @@ let package = Package(
 
 // A build for tests.
 if Context.environment["OBSCURA_TESTS"] != nil {
-    let waitedForSeldom = ["obscura", "DesktopTraces", "obscura-receiver", "Recovery"]
+    let waitedForSeldom = ["obscura", "DesktopTraces", "Receiving", "obscura-receiver", "Recovery"]
     for target in package.targets where waitedForSeldom.contains(target.name) {
         target.swiftSettings = unoptimised
     }

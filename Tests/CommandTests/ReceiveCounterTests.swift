@@ -1,6 +1,7 @@
 import FileRequests
 import Testing
 
+@testable import Receiving
 @testable import obscura
 
 /// What the terminal says of the files that `obscura receive` gets.

@@ -2,56 +2,79 @@ import FileRequests
 import Glibc
 import HostFiles
 import LinuxIO
-import ReceiveProtocol
-import VaultCrypto
+import Receiving
 
 /// `receive DIR --album NAME`: a page for a phone on the same network.
 func runReceive(_ arguments: Arguments) throws(Failure) {
     var settings = try ReceiveSettings(arguments)
-    let mount = try ReceivingMount(settings.directory)
+    let mount = try onReceiving { () throws(ReceiveError) in try ReceivingMount(settings.directory) }
     if mount.isReadOnly {
         throw Failure(
             .failed, settings.directory,
             "it is mounted read-only, so nothing can be received: mount it without ro; obscura status says more"
         )
     }
-    do throws(Errno) { _ = try mount.open(["albums"] + settings.album, makes: true) } catch {
+    do throws(Errno) { try mount.makeAlbum(settings.album) } catch {
         let album = settings.album.map(\.description).joined(separator: "/")
         if [EEXIST, ELOOP, ENOTDIR].contains(error.rawValue) {
             throw Failure(.failed, "--album \(album)", "a file or a link has this name: choose another")
         }
         throw Failure("--album \(album)", "making it", error)
     }
-    let listener = try settings.address.listen()
+    let listener = try onReceiving { () throws(ReceiveError) in try settings.address.listen() }
     defer { close(listener) }
-    let server = try ReceiverProcess(listeningOn: listener)
-    let session = ReceiveSession(settings, mount, server)
-    try notingInterruption { () throws(Failure) in try session.run() }
+    let session = try onReceiving { () throws(ReceiveError) in
+        try ReceiveSession(mount, album: settings.album, listeningOn: listener)
+    }
+    let terminal = ReceiveTerminal(settings, session)
+    try notingInterruption { () throws(Failure) in try terminal.run() }
 }
 
-/// A session of `obscura receive`, from the first code to the report.
+/// Runs `body` and turns its error into a `Failure`.
+func onReceiving<R>(_ body: () throws(ReceiveError) -> R) throws(Failure) -> R {
+    do throws(ReceiveError) { return try body() } catch { throw failure(error) }
+}
+
+/// The message about an error of receiving. The only place that gives these errors their words and status.
+private func failure(_ error: ReceiveError) -> Failure {
+    switch error {
+    case .notMounted(let directory):
+        Failure(.failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
+    case .noRoute:
+        Failure(
+            .failed, "network", "this machine has no default route: name an address of it with --listen")
+    case .invalidAddress(let text):
+        Failure(.usage, "--listen \(text)", "not an address: give one such as 192.168.1.20:8443")
+    case .unusableAddress(let address, let reason, let own):
+        Failure(
+            .failed, "--listen \(address.text)",
+            "\(reason): name an address of this machine (\(own.joined(separator: ", "))) with --listen")
+    case .noServer:
+        Failure(
+            .failed, "obscura-receiver",
+            "it is not beside this program: install all of Obscura's programs")
+    case .serverNotReady:
+        Failure(.failed, "obscura-receiver", "it did not start, or could not be confined: try again")
+    case .system(let what, let doing, let error):
+        Failure(what, doing, error)
+    }
+}
+
+/// A session of `obscura receive` on the terminal, from the first code to the report.
 ///
 /// The terminal is only written to, and read from by lines: it needs no other settings, so that it is in order however
 /// this program ends or is stopped.
-private final class ReceiveSession {
+private final class ReceiveTerminal {
     private let settings: ReceiveSettings
-    private let mount: ReceivingMount
-    private let server: ReceiverProcess
-    private let record: ReceiveRecord
-    private let inbox: Inbox
+    private let session: ReceiveSession
     private let progress: ReceiveProgress
     private var picture: PictureFile?
 
     private static let intervalMilliseconds: Int32 = 200
 
-    init(_ settings: ReceiveSettings, _ mount: ReceivingMount, _ server: ReceiverProcess) {
-        (self.settings, self.mount, self.server) = (settings, mount, server)
-        let limits = ReceiveLimits.ofProcess
-        record = ReceiveRecord(limits)
-        inbox = Inbox(mount, album: settings.album, limits, server.pieces, record: record) { [server] in
-            server.send($0)
-        }
-        progress = ReceiveProgress(record)
+    init(_ settings: ReceiveSettings, _ session: ReceiveSession) {
+        (self.settings, self.session) = (settings, session)
+        progress = ReceiveProgress(session)
     }
 
     private var albumText: String { settings.album.map(\.description).joined(separator: "/") }
@@ -59,40 +82,26 @@ private final class ReceiveSession {
     func run() throws(Failure) {
         if let path = settings.pictureFile { picture = try PictureFile(path) }
         defer { picture?.remove() }
-        inbox.removeOldWorkingFiles(now: .now())
-        let password = settings.offersWebDAV ? SecretText.text(randomSecret()) : ""
-        let words = fingerprintWords(server.fingerprint)
-        server.send(.start(words: Array(words.utf8), password: Array(password.utf8)))
+        let password = session.prepare(offersWebDAV: settings.offersWebDAV)
         try offerCode()
-        say("The page will show these words: \(words)")
-        say("The certificate's SHA-256, as browsers show it: \(fingerprintText(server.fingerprint))")
+        say("The page will show these words: \(session.words)")
+        say("The certificate's SHA-256, as browsers show it: \(session.fingerprint)")
         if settings.offersWebDAV {
             say("WebDAV for apps: https://\(settings.address.text)/dav/  user photos  password \(password)")
         }
         say("Receiving into albums/\(albumText). n and Enter: a code for another device. ^C ends.")
-        let (server, inbox) = (server, inbox)
-        let done = JobQueue()
-        done.add {
-            server.receive { packet in
-                if let message = ServerMessage(packet) { inbox.take(message) }
-            }
-            inbox.close()
-        }
+        session.begin()
         let end = wait()
-        server.end()
-        done.close()
+        session.end()
         progress.end()
-        for line in record.takeProblems() { note(line) }
+        for line in session.takeProblems() { note(line) }
         report()
         if let end { throw end }
     }
 
     /// Shows a code for a device; the one before is not taken any more.
     private func offerCode() throws(Failure) {
-        let token = randomSecret()
-        server.send(.token(token))
-        let address = "https://\(settings.address.text)/"
-        let link = address + "#" + SecretText.text(token)
+        let link = "https://\(settings.address.text)/#" + session.newToken()
         guard let code = QRCode(link) else { throw Failure(.failed, "QR code", "there is no memory for it") }
         let isTerminal = isatty(STDOUT_FILENO) == 1
         let codes = isTerminal ? ", or scan:" : settings.pictureFile.map { ", or scan \($0)." } ?? "."
@@ -104,17 +113,10 @@ private final class ReceiveSession {
         try picture?.write(code.png(scale: 8))
     }
 
-    private func randomSecret() -> [UInt8] {
-        var secret = [UInt8](repeating: 0, count: PacketLimits.secretBytes)
-        secret.withUnsafeMutableBytes { fillRandom($0) }
-        return secret
-    }
-
     /// Waits for an end: an interruption, the mount's, idleness, or the server's, which is a failure.
     private func wait() -> Failure? {
         var checkedAt = MonotonicClock.milliseconds
         var idleMilliseconds: Int64 = 0
-        let watch = MountWatch(mount)
         var typed: [UInt8] = []
         let isTerminal = isatty(STDIN_FILENO) == 1
         var isReading = true
@@ -131,7 +133,7 @@ private final class ReceiveSession {
                 typed += buffer.prefix(max(got, 0))
                 do throws(Failure) { try obey(&typed) } catch { return error }
             }
-            for line in record.takeProblems() {
+            for line in session.takeProblems() {
                 progress.end()
                 note(line)
             }
@@ -142,13 +144,13 @@ private final class ReceiveSession {
             checkedAt = now
             // While this process is stopped (^Z), nothing can come: that time does not count.
             idleMilliseconds += min(passed, 2000)
-            if record.takeActivity() { idleMilliseconds = 0 }
-            if !mount.isThere || !watch.answers {
+            if session.takeActivity() { idleMilliseconds = 0 }
+            if !session.isMounted {
                 progress.end()
                 note("\(settings.directory): the space is not mounted any more")
                 return nil
             }
-            if !server.isRunning {
+            if !session.isServerRunning {
                 return Failure(.failed, "obscura-receiver", "it ended: run the same command again")
             }
             if let seconds = settings.idleSeconds, idleMilliseconds >= Int64(seconds) * 1000 {
@@ -173,38 +175,12 @@ private final class ReceiveSession {
     }
 
     private func report() {
-        let counts = record.counts
+        let counts = session.counts
         var text =
             "\(counted(counts.files, "file")), \(sizeText(counts.bytes)) received into albums/\(albumText)"
         if counts.known > 0 { text += "; \(counts.known) were there already" }
         if counts.failures > 0 { text += "; \(counts.failures) failed" }
         say(text)
-    }
-}
-
-/// Asks a mount again and again whether it answers, on a thread of its own: a mount that hangs holds up only that.
-private final class MountWatch: @unchecked Sendable {
-    private let mount: ReceivingMount
-    private let jobs = JobQueue()
-    private let lock = Lock()
-    private var isAsking = false
-    private var answered = true
-
-    init(_ mount: ReceivingMount) { self.mount = mount }
-
-    /// The last answer. Asks for the next one.
-    var answers: Bool {
-        let begins = lock.withLock {
-            defer { isAsking = true }
-            return !isAsking
-        }
-        if begins {
-            jobs.add { [self] in
-                let answers = mount.answers
-                lock.withLock { (answered, isAsking) = (answers, false) }
-            }
-        }
-        return lock.withLock { answered }
     }
 }
 
@@ -234,14 +210,4 @@ private struct PictureFile {
         else { return }
         _ = path.withCString { unlink($0) }
     }
-}
-
-extension ReceiveLimits {
-    /// `least` in a debug build with `OBSCURA_LIMITS=least` in its environment.
-    static let ofProcess: ReceiveLimits = {
-        #if DEBUG
-            if let name = getenv("OBSCURA_LIMITS"), String(cString: name) == "least" { return .least }
-        #endif
-        return ReceiveLimits()
-    }()
 }

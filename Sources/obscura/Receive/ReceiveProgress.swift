@@ -1,10 +1,11 @@
 import Glibc
 import HostFiles
 import LinuxIO
+import Receiving
 
 /// The progress line on a terminal; prints nothing elsewhere.
 final class ReceiveProgress {
-    private let record: ReceiveRecord
+    private let session: ReceiveSession
     private let isShown = isatty(STDERR_FILENO) == 1
     /// When and with how many bytes the rate's window began.
     private var window: (at: Int64, bytes: UInt64) = (MonotonicClock.milliseconds, 0)
@@ -13,11 +14,11 @@ final class ReceiveProgress {
 
     private static let windowMilliseconds: Int64 = 1000
 
-    init(_ record: ReceiveRecord) { self.record = record }
+    init(_ session: ReceiveSession) { self.session = session }
 
     func show() {
         guard isShown else { return }
-        let (counts, now) = (record.counts, MonotonicClock.milliseconds)
+        let (counts, now) = (session.counts, MonotonicClock.milliseconds)
         let passed = now - window.at
         if passed >= Self.windowMilliseconds {
             rate = UInt64(Double(counts.traffic - window.bytes) * 1000 / Double(passed))

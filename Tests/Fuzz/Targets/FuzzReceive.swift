@@ -6,7 +6,7 @@ import LinuxIO
 import ReceiveProtocol
 import TestSupport
 
-@testable import obscura
+@testable import Receiving
 
 /// What strangers, phones and a server that was taken over say: fields of requests, then packets to a real inbox, whose
 /// album is a directory here. Nothing outside of the album may change.

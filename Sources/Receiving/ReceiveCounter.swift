@@ -3,27 +3,31 @@ import LinuxIO
 
 /// Counts the files of a session, each of them once: devices announce files again after a reload, and send bytes again
 /// after an interruption.
-struct ReceiveCounter {
-    struct Counts: Equatable {
-        var devices = 0
+package struct ReceiveCounter {
+    /// The numbers so far.
+    package struct Counts: Equatable, Sendable {
+        /// Devices that opened the page with a code.
+        package var devices = 0
         /// Files that were stored.
-        var files = 0
+        package var files = 0
         /// Files that were there already.
-        var known = 0
+        package var known = 0
         /// Files that failed and did not arrive later.
-        var failures = 0
+        package var failures = 0
         /// Bytes of files. Those that came again do not count.
-        var bytes: UInt64 = 0
+        package var bytes: UInt64 = 0
         /// All bytes that came.
-        var traffic: UInt64 = 0
-        /// Files that were announced or begun, and those of them that are complete.
-        var filesExpected = 0
-        var filesDone = 0
+        package var traffic: UInt64 = 0
+        /// Files that were announced or begun.
+        package var filesExpected = 0
+        /// Expected files that are complete.
+        package var filesDone = 0
         /// Bytes of the others that did not come yet.
-        var bytesLeft: UInt64 = 0
-        /// The file that was begun last.
-        var name = ""
-        var nameBytes: UInt64 = 0
+        package var bytesLeft: UInt64 = 0
+        /// The name of the file that was begun last.
+        package var name = ""
+        /// Its size; 0 if the client does not tell.
+        package var nameBytes: UInt64 = 0
     }
 
     private struct File {

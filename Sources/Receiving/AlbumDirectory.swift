@@ -1,21 +1,21 @@
 import CShims
-import FileRequests
+package import FileRequests
 import Glibc
 import HostFiles
-import LinuxIO
+package import LinuxIO
 
 /// The mounted space that photos are received into. It keeps nothing open, so that the space can be unmounted.
-struct ReceivingMount: Sendable {
+package struct ReceivingMount: Sendable {
     let directory: String
     /// The device number of the mount at the start: one below has another.
     private let device: UInt64
     /// The mark of the mount at the start: a later mount here has another, also if it is of the same space.
     private let mark: [UInt8]
 
-    init(_ directory: String) throws(Failure) {
+    /// - Parameter directory: a resolved path.
+    package init(_ directory: String) throws(ReceiveError) {
         guard let entry = mountEntry(at: directory), entry.isObscura else {
-            throw Failure(
-                .failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
+            throw .notMounted(directory)
         }
         self.directory = directory
         do throws(Errno) {
@@ -23,7 +23,7 @@ struct ReceivingMount: Sendable {
             device = try root.status().identity.device
             mark = try root.mountMark()
         } catch {
-            throw Failure(directory, "entering it", error)
+            throw .system(what: directory, doing: "entering it", error)
         }
     }
 
@@ -45,11 +45,15 @@ struct ReceivingMount: Sendable {
         }
     }
 
-    var isReadOnly: Bool {
+    /// Whether the mount refuses writes.
+    package var isReadOnly: Bool {
         var room = statvfs()
         return HostPath(directory).withCString { statvfs($0, &room) } == 0
             && room.f_flag & UInt(ST_RDONLY) != 0
     }
+
+    /// Makes an album, and those above it, unless it is there.
+    package func makeAlbum(_ album: [Name]) throws(Errno) { _ = try open(["albums"] + album, makes: true) }
 
     /// Opens a directory below the root.
     ///

@@ -3,7 +3,7 @@ import Encodings
 import Glibc
 
 /// A QR code of a text (ISO/IEC 18004), by libqrencode.
-struct QRCode {
+package struct QRCode {
     /// Modules of a side, without the quiet zone.
     let side: Int
     private let modules: [Bool]
@@ -12,7 +12,7 @@ struct QRCode {
     private static let quietZone = 4
 
     /// Nil if the text is too long, or without memory.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         guard let code = QRcode_encodeString8bit(text, 0, QR_ECLEVEL_M) else { return nil }
         defer { QRcode_free(code) }
         side = Int(code.pointee.width)
@@ -27,7 +27,7 @@ struct QRCode {
     }
 
     /// For a terminal: two rows of modules in a line, black on white whatever the terminal's colours are.
-    var terminalText: String {
+    package var terminalText: String {
         let margin = Self.quietZone / 2
         var lines: [String] = []
         for y in stride(from: -margin, to: side + margin, by: 2) {
@@ -46,7 +46,7 @@ struct QRCode {
     }
 
     /// A PNG picture (ISO/IEC 15948) of one bit a pixel, `scale` pixels a module.
-    func png(scale: Int) -> [UInt8] {
+    package func png(scale: Int) -> [UInt8] {
         let total = (side + 2 * Self.quietZone) * scale
         var rows: [UInt8] = []
         for y in 0..<total {

@@ -24,21 +24,19 @@ final class ReceiverProcess: @unchecked Sendable {
     private var isEnded = false
 
     /// Starts the server and waits for its greeting.
-    init(listeningOn listener: Int32) throws(Failure) {
+    init(listeningOn listener: Int32) throws(ReceiveError) {
         guard let program = programBeside("obscura-receiver") else {
-            throw Failure(
-                .failed, "obscura-receiver",
-                "it is not beside this program: install all of Obscura's programs")
+            throw .noServer
         }
         guard let pieces = PieceBuffer(.ofProcess) else {
-            throw Failure("obscura-receiver", "making memory for it", .last)
+            throw Self.failure("making memory for it", .last)
         }
         self.pieces = pieces
         let pair: (ours: Int32, theirs: Int32)
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(null) }
         do throws(Errno) { pair = try makeSocketPair(SOCK_SEQPACKET) } catch {
-            throw Failure("obscura-receiver", "making a socket", error)
+            throw Self.failure("making a socket", error)
         }
         defer { close(pair.theirs) }
         for end in [pair.ours, pair.theirs] {
@@ -58,15 +56,18 @@ final class ReceiverProcess: @unchecked Sendable {
                 ], asSession: true)
         } catch {
             close(socket)
-            throw Failure("obscura-receiver", "starting it", error)
+            throw Self.failure("starting it", error)
         }
         guard let first = packet(waitMilliseconds: Self.greetingMilliseconds),
             case .ready(let fingerprint)? = first.withUnsafeBytes({ ServerMessage($0) })
         else {
-            throw Failure(
-                .failed, "obscura-receiver", "it did not start, or could not be confined: try again")
+            throw .serverNotReady
         }
         self.fingerprint = fingerprint
+    }
+
+    private static func failure(_ doing: String, _ error: Errno) -> ReceiveError {
+        .system(what: "obscura-receiver", doing: doing, error)
     }
 
     private static let greetingMilliseconds: Int32 = 30_000
@@ -138,4 +139,14 @@ final class ReceiverProcess: @unchecked Sendable {
             }
         }
     }
+}
+
+extension ReceiveLimits {
+    /// `least` in a debug build with `OBSCURA_LIMITS=least` in its environment.
+    static let ofProcess: ReceiveLimits = {
+        #if DEBUG
+            if let name = getenv("OBSCURA_LIMITS"), String(cString: name) == "least" { return .least }
+        #endif
+        return ReceiveLimits()
+    }()
 }
