@@ -41,12 +41,9 @@ let library: [Target.Dependency] = [
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "Encodings", "obscura", "Receiving", "HostFiles", "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery",
-    "FileRequests",
-    "CatalogueRows",
-    "PhotoImaging", "TakeoutRules",
-    "ReceiveProtocol", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
-    "TestFixtures",
+    "Encodings", "obscura", "Importing", "Receiving", "HostFiles", "FuseBridge", "PhotoLibrary", "PhotoRules",
+    "Recovery", "FileRequests", "CatalogueRows", "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
+    "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
 ]
 
 let package = Package(
@@ -107,10 +104,8 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "Encodings", "FuseBridge", "DesktopTraces", "Receiving", "PhotoImport", "PhotoLibrary",
-                "PhotoRules",
-                "Recovery", "FileRequests", "HostFiles",
-                "PhotoImaging", "TakeoutRules",
+                "Encodings", "FuseBridge", "Importing", "Receiving", "DesktopTraces", "PhotoImport",
+                "PhotoLibrary", "PhotoRules", "Recovery", "FileRequests", "HostFiles", "PhotoImaging",
                 "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
@@ -132,6 +127,12 @@ let package = Package(
             uses: [
                 "ReceiveProtocol", "VaultCrypto", "FileRequests", "HostFiles", "PhotoImaging", "Encodings",
                 "LinuxIO", "CQRencode", "CShims",
+            ]),
+        layer(
+            "Importing",
+            uses: [
+                "PhotoImport", "PhotoLibrary", "PhotoRules", "TakeoutRules", "FileRequests", "HostFiles",
+                "PhotoImaging", "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CShims"]),
         layer("TakeoutRules", uses: ["PhotoImaging"]),
@@ -167,13 +168,10 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "DesktopTraces", "Receiving", "PhotoLibrary", "Recovery",
-                "FileRequests",
-                "HostFiles",
-                "Encodings",
-                "PhotoImaging",
-                "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
-                "TestSupport",
+                "obscura", "FuseBridge", "Importing", "Receiving", "DesktopTraces", "PhotoLibrary",
+                "Recovery",
+                "FileRequests", "HostFiles", "Encodings", "PhotoImaging", "VaultCatalogue", "CatalogueRows",
+                "VaultStore", "VaultCrypto", "LinuxIO", "CShims", "TestSupport",
             ]),
         tests(
             "MountTests",
@@ -254,7 +252,9 @@ let package = Package(
 
 // A build for tests.
 if Context.environment["OBSCURA_TESTS"] != nil {
-    let waitedForSeldom = ["obscura", "DesktopTraces", "Receiving", "obscura-receiver", "Recovery"]
+    let waitedForSeldom = [
+        "obscura", "Importing", "Receiving", "DesktopTraces", "obscura-receiver", "Recovery",
+    ]
     for target in package.targets where waitedForSeldom.contains(target.name) {
         target.swiftSettings = unoptimised
     }

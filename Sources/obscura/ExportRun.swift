@@ -2,6 +2,7 @@ import CShims
 import FileRequests
 import Glibc
 import HostFiles
+import Importing
 import LinuxIO
 import PhotoLibrary
 import VaultFormat

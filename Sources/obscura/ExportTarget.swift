@@ -3,6 +3,7 @@ import Encodings
 import FileRequests
 import Glibc
 import HostFiles
+import Importing
 import LinuxIO
 import ReceiveProtocol
 import VaultCrypto
@@ -14,8 +15,7 @@ import VaultCrypto
 /// here are written under a temporary name, synced and renamed: a file under its own name is whole, also after a power
 /// cut.
 final class ExportTarget {
-    /// The name of the marker. Nothing at the top of a library can have this name, or that of a temporary file.
-    static let markerName: Name = ".obscura-export-unfinished"
+    /// Nothing at the top of a library can have a name that begins so.
     private static let temporaryPrefix = ".obscura-export-"
     /// That of earlier versions.
     private static let formerTemporary: Name = ".obscura-export"
@@ -32,11 +32,6 @@ final class ExportTarget {
     private let directory: Int32
     private let marker: Int32
 
-    /// Whether a directory has the marker.
-    static func isMarked(_ root: HostPath) -> Bool {
-        (try? root.appending(markerName).status())?.isRegular == true
-    }
-
     /// Whether an export may go on at a path: false if nothing is there. Throws if something else is there, with which
     /// the export must not mix.
     static func isUnfinished(_ root: HostPath, named directory: String) throws(Failure) -> Bool {
@@ -46,7 +41,7 @@ final class ExportTarget {
             throw Failure(directory, "looking into it", error)
         }
         if names.isEmpty { return false }
-        if names.contains(markerName), isMarked(root) { return true }
+        if names.contains(ExportMarker.name), ExportMarker.isIn(root) { return true }
         throw Failure(.failed, directory, "the directory is not empty: name a new or an empty one")
     }
 
@@ -66,7 +61,7 @@ final class ExportTarget {
         } catch { throw Failure(name, "opening it", error) }
         do throws(Errno) {
             let flags = O_RDWR | O_NOFOLLOW | (isResumed ? 0 : O_CREAT | O_EXCL)
-            marker = try root.appending(Self.markerName).open(flags, mode: 0o600)
+            marker = try root.appending(ExportMarker.name).open(flags, mode: 0o600)
         } catch {
             close(directory)
             throw Failure(name, "marking it as not complete", error)
@@ -122,7 +117,7 @@ final class ExportTarget {
 
     /// Ends the export. All is synced.
     func removeMarker() {
-        _ = root.appending(Self.markerName).withCString { unlink($0) }
+        _ = root.appending(ExportMarker.name).withCString { unlink($0) }
         _ = fsync(directory)
     }
 

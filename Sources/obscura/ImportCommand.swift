@@ -2,31 +2,23 @@ import Encodings
 import FileRequests
 import Glibc
 import HostFiles
+import Importing
 import LinuxIO
 import PhotoImport
 import PhotoLibrary
 import VaultStore
 
-/// The settings of `obscura import`.
-struct ImportSettings {
-    /// The path of an album, created if it is missing; empty: none.
-    var album: [Name] = []
-    var isDry = false
-    var moves = false
-    var quiet = false
-    /// The paths are an export of Google Photos or iCloud Photos.
-    var isTakeout = false
-
+extension ImportSettings {
+    /// Of `obscura import`. An interruption calls it off.
     init(_ arguments: Arguments) throws(Failure) {
+        self.init { wasInterrupted }
         isDry = arguments.has(.dryRun)
         moves = arguments.has(.move)
-        quiet = arguments.isQuiet
-        isTakeout = arguments.has(.takeout)
-        if isTakeout, moves {
+        if arguments.has(.takeout), moves {
             throw Failure(
                 .usage, "--move", "not with --takeout: remove the export yourself once it is imported")
         }
-        if isTakeout, arguments[.album] != nil {
+        if arguments.has(.takeout), arguments[.album] != nil {
             throw Failure(.usage, "--album", "not with --takeout: the export has albums of its own")
         }
         if let text = arguments[.album] { album = try albumNames(text) }
@@ -61,27 +53,30 @@ func runImport(_ arguments: Arguments) throws(Failure) {
     let paths = outermost(arguments.operands.dropFirst().map { HostPath(realPath($0)) })
     let identity = (try? HostPath(vault).status())?.identity
     var end: Failure?
-    let run: any ImportTask = notingInterruption {
+    let (run, progress) = notingInterruption {
         let run: any ImportTask =
-            settings.isTakeout
+            arguments.has(.takeout)
             ? TakeoutRun(library, paths, vault: identity, settings)
-            : ImportRun(
-                library, SourceList(paths, vault: identity, restores: settings.album.isEmpty), settings)
+            : ImportRun(library, paths, vault: identity, settings)
+        let progress = TransferProgress("Importing", run.state, quiet: arguments.isQuiet)
+        run.onProgress = { progress.state = $0 }
         do throws(FileError) { try run.run() } catch { end = failure(error, vault: vault) }
         stopForInspection()
         do throws(FileError) { try library.close() } catch { end = end ?? failure(error, vault: vault) }
-        return run
+        return (run, progress)
     }
-    run.progress.end()
-    var report = run.report
+    progress.end()
+    let report = run.report
+    var left: UnencryptedFiles.Sum?
     if settings.moves, !settings.isDry {
-        report.left = UnencryptedFiles.Sum(paths.map { UnencryptedFiles(in: $0, except: identity) })
+        left = UnencryptedFiles.Sum(paths.map { UnencryptedFiles(in: $0, except: identity) })
     }
     if arguments.has(.json) {
         let isComplete = end == nil && !wasInterrupted && report.failures.isEmpty
-        say(report.json(vault, isComplete: isComplete).line)
+        say(report.json(vault, isComplete: isComplete, left: left).line)
     } else {
         for line in report.lines { say(line) }
+        if let left, left.count > 0 { say(left.line) }
         for failure in report.failures { note(failure.line) }
     }
     if let end { throw end }

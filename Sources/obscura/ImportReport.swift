@@ -1,61 +1,16 @@
 import Encodings
 import HostFiles
+import Importing
 import LinuxIO
 
-/// A path, and the message about it.
-struct PathNote: Equatable {
-    var path: HostPath
-    /// Printed after the path and a colon.
-    var reason: String
-
+extension PathNote {
     /// For `--json`.
     var json: JSON { .object([("path", .path(path.bytes)), ("reason", .text(reason))]) }
 }
 
-/// The results of an import, or those that a dry run predicts.
-struct ImportReport {
-    var isDry = false
-    /// Number of photos that were added, and their days.
-    private(set) var added = 0
-    private(set) var addedBytes: UInt64 = 0
-    private(set) var days: Set<String> = []
-    /// Sources of photos without a date of their own.
-    var undated: [HostPath] = []
-    var duplicates = 0
-    /// Duplicates that the album did not contain yet.
-    var joined = 0
-    var sidecars = 0
-    /// Sidecars that were left out, because the photo has one of that name with other bytes.
-    var differingSidecars: [HostPath] = []
-    /// Files of an exported library that are not photos, and names in its albums.
-    var plainFiles = 0
-    var links = 0
-    /// Sources that are no photos.
-    var others: [HostPath] = []
-    var removed = 0
-    /// With `--move`, the files that are still below the given directories.
-    var left: UnencryptedFiles.Sum?
-    /// With `--takeout`.
-    var takeout: TakeoutReport?
-    private(set) var unreadable: [PathNote] = []
-    private(set) var unremoved: [PathNote] = []
-
+extension ImportReport {
     /// At most this many undated photos are named.
     static let namesMax = 10
-
-    mutating func add(day: String, _ byteCount: UInt64) {
-        added += 1
-        addedBytes = sizeSum(addedBytes, byteCount)
-        days.insert(day)
-    }
-
-    mutating func addUnreadable(_ path: HostPath, _ why: String) {
-        unreadable.append(PathNote(path: path, reason: why))
-    }
-
-    mutating func addUnremoved(_ path: HostPath, _ why: String) {
-        unremoved.append(PathNote(path: path, reason: "imported, but not removed: \(why)"))
-    }
 
     /// Sources that could not be read or removed.
     var failures: [Failure] {
@@ -85,12 +40,13 @@ struct ImportReport {
         line(unreadable.count, "could not be imported")
         line(removed, "removed from where they were")
         line(unremoved.count, "could not be removed from where they were")
-        if let left, left.count > 0 { lines.append(left.line) }
         return lines + (takeout?.lines(isDry: isDry) ?? [])
     }
 
     /// The output of `obscura import --json`.
-    func json(_ vault: String, isComplete: Bool) -> JSON {
+    ///
+    /// - Parameter left: with `--move`, the files that are still below the given directories.
+    func json(_ vault: String, isComplete: Bool, left: UnencryptedFiles.Sum?) -> JSON {
         let members: [(String, JSON)] = [
             ("vault", .path(vault)), ("dry_run", .bool(isDry)), ("complete", .bool(isComplete)),
             ("photos", .count(added)), ("bytes", .number(addedBytes)),

@@ -1,19 +1,8 @@
 import Glibc
+import Importing
 import LinuxIO
 
-/// The progress of an import or export.
-struct TransferState: Equatable {
-    var photos = 0
-    var photosMax: Int
-    var bytes: UInt64 = 0
-    var bytesMax: UInt64
-
-    /// Thousandths of the bytes, or of the photos if there are no bytes.
-    var share: Int {
-        if bytesMax > 0 { return Int(Double(min(bytes, bytesMax)) / Double(bytesMax) * 1000) }
-        return photosMax > 0 ? min(photos, photosMax) * 1000 / photosMax : 1000
-    }
-
+extension TransferState {
     /// `412 of 1023 photos, 1.2 GiB of 3 GiB`.
     var text: String {
         "\(photos) of \(photosMax) \(photosMax == 1 ? "photo" : "photos"), \(sizeText(bytes)) of \(sizeText(bytesMax))"

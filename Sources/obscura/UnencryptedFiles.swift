@@ -1,6 +1,7 @@
 import FileRequests
 import Glibc
 import HostFiles
+import Importing
 import LinuxIO
 
 /// The files below a directory, such as those that programs wrote into a mount point while its vault was locked.

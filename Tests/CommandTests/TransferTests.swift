@@ -8,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import Importing
 @testable import obscura
 
 @Suite("Commands: import and export, progress") struct TransferTests {

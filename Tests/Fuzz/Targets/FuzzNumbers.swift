@@ -1,4 +1,5 @@
 import Glibc
+import Importing
 import VaultCrypto
 import VaultFormat
 

@@ -1,23 +1,9 @@
 import Encodings
 import HostFiles
+import Importing
 import LinuxIO
 
-/// The results of `import --takeout` besides added photos.
-struct TakeoutReport {
-    /// Names of photos in albums that were added, Favourites included, and the albums.
-    var memberships = 0
-    var albums: Set<String> = []
-    var favourites = 0
-    /// XMP sidecars that were written from the export's metadata.
-    var written = 0
-    /// Edited photos, which became the present bytes of their originals.
-    var edited: [HostPath] = []
-    /// In the service's trash, and left out.
-    var trashed: [HostPath] = []
-    /// In the trash of the space, and left there.
-    var inTrash: [HostPath] = []
-    var unmatched: [PathNote] = []
-
+extension TakeoutReport {
     func lines(isDry: Bool) -> [String] {
         let would = isDry ? "would be " : ""
         var lines: [String] = []

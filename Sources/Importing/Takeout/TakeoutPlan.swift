@@ -1,4 +1,3 @@
-import Encodings
 import FileRequests
 import HostFiles
 import LinuxIO
@@ -41,7 +40,7 @@ struct TakeoutPlan {
 
     init(_ listing: TakeoutListing) {
         self.listing = listing
-        for folder in listing.folders where !wasInterrupted { add(folder) }
+        for folder in listing.folders where !listing.isCancelled() { add(folder) }
         joinElsewhere()
         joinRows()
         unmatched += listing.hidden

@@ -25,6 +25,7 @@ final class Removals {
     }
 
     private let library: Library
+    private let isCancelled: () -> Bool
     private var entries: [Entry] = []
     /// Kept until their directory is done: a raw file and its JPEG share one.
     private var sidecars: [Entry] = []
@@ -32,7 +33,9 @@ final class Removals {
     /// Symbolic links, FIFOs and the like, which have no bytes to compare.
     private var specials: [(path: HostPath, identity: FileIdentity)] = []
 
-    init(_ library: Library) { self.library = library }
+    init(_ library: Library, unless isCancelled: @escaping () -> Bool) {
+        (self.library, self.isCancelled) = (library, isCancelled)
+    }
 
     func add(_ source: SourceFile, _ ino: UInt64) {
         entries.append(Entry(source, ino))
@@ -88,8 +91,8 @@ final class Removals {
                 source.status.identity == entry.identity
                 && source.modified == entry.modified
             let isHeld =
-                isTheSame && (try? library.search.holds(entry.ino, source) { wasInterrupted }) == true
-            if wasInterrupted { return }
+                isTheSame && (try? library.search.holds(entry.ino, source, unless: isCancelled)) == true
+            if isCancelled() { return }
             guard isHeld else {
                 report.addUnremoved(entry.path, "it has changed since it was imported, and is kept")
                 return

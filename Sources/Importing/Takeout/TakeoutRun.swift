@@ -1,21 +1,23 @@
-import FileRequests
+package import FileRequests
 import Glibc
-import HostFiles
+package import HostFiles
 import LinuxIO
 import PhotoImaging
 import PhotoImport
-import PhotoLibrary
+package import PhotoLibrary
 import PhotoRules
 import TakeoutRules
 
 /// The import of an export of Google Photos or iCloud Photos.
-final class TakeoutRun: ImportTask {
+package final class TakeoutRun: ImportTask {
     private let library: Library
     private let listing: TakeoutListing
     private let plan: TakeoutPlan
     private let isDry: Bool
-    let progress: TransferProgress
-    private(set) var report = ImportReport()
+    private let isCancelled: () -> Bool
+    package private(set) var state: TransferState { didSet { onProgress?(state) } }
+    package var onProgress: ((TransferState) -> Void)?
+    package private(set) var report = ImportReport()
     private var takeout = TakeoutReport()
     /// Albums that were found or made; nil: a file has the name.
     private var albums: [String: UInt64?] = [:]
@@ -43,34 +45,37 @@ final class TakeoutRun: ImportTask {
 
     static let favourites = "Favourites"
 
-    init(_ library: Library, _ paths: [HostPath], vault: FileIdentity?, _ settings: ImportSettings) {
+    /// Lists the export, and finds which of its files says something about which.
+    ///
+    /// - Parameters:
+    ///   - paths: folders and zip files, none below another.
+    ///   - vault: a directory to skip.
+    package init(
+        _ library: Library, _ paths: [HostPath], vault: FileIdentity?, _ settings: ImportSettings
+    ) {
         self.library = library
         versions = VersionIndex(library)
-        listing = TakeoutListing(paths, vault: vault)
+        listing = TakeoutListing(paths, vault: vault, unless: settings.isCancelled)
         plan = TakeoutPlan(listing)
-        isDry = settings.isDry
-        progress = TransferProgress(
-            "Importing",
-            TransferState(
-                photosMax: plan.items.count, bytesMax: plan.items.reduce(0) { sizeSum($0, $1.file.byteCount) }
-            ),
-            quiet: settings.quiet)
+        (isDry, isCancelled) = (settings.isDry, settings.isCancelled)
+        state = TransferState(
+            photosMax: plan.items.count, bytesMax: plan.items.reduce(0) { sizeSum($0, $1.file.byteCount) })
         report.isDry = isDry
         report.others = plan.others
         takeout.unmatched = plan.unmatched
         for note in listing.unreadable + plan.unreadable { report.addUnreadable(note.path, note.reason) }
     }
 
-    func run() throws(FileError) {
+    package func run() throws(FileError) {
         defer { report.takeout = takeout }
-        for (index, item) in plan.items.enumerated() where !wasInterrupted { try take(index, item) }
-        if wasInterrupted { try library.makeDurable() }
+        for (index, item) in plan.items.enumerated() where !isCancelled() { try take(index, item) }
+        if isCancelled() { try library.makeDurable() }
     }
 
     /// Removes from the totals a file that is not, or no longer, to be added.
     private func pass(_ item: TakeoutItem) {
-        progress.state.photosMax -= 1
-        progress.state.bytesMax -= min(item.file.byteCount, progress.state.bytesMax)
+        state.photosMax -= 1
+        state.bytesMax -= min(item.file.byteCount, state.bytesMax)
     }
 
     private func fail(_ item: TakeoutItem, _ why: String) {
@@ -93,7 +98,7 @@ final class TakeoutRun: ImportTask {
         }
         guard let source = open(item.file) else { return pass(item) }
         let facts = SourceFacts(source)
-        if wasInterrupted { return }
+        if isCancelled() { return }
         if let failure = source.failure { return fail(item, failure) }
         guard let facts else {
             report.others.append(path)
@@ -107,8 +112,8 @@ final class TakeoutRun: ImportTask {
             description: item.metadata?.description ?? "")
         let appraisal = try library.importer.classifyImport(
             source, facts, named: arrival.name, modified: source.modified, sidecar: arrival.dates,
-            versions: versions, trash: true, unless: { wasInterrupted })
-        if wasInterrupted { return }
+            versions: versions, trash: true, unless: isCancelled)
+        if isCancelled() { return }
         if let failure = source.failure { return fail(item, failure) }
         var photo: Photo?
         var isEdited = false
@@ -253,28 +258,28 @@ final class TakeoutRun: ImportTask {
             _ = noteBytes(arrival.source.byteCount)
         }
         takeout.edited.append(listing.path(of: item.file))
-        progress.state.photos += 1
+        state.photos += 1
         return photo
     }
 
     private func noteBytes(_ count: UInt64) -> Bool {
-        progress.state.bytes = sizeSum(progress.state.bytes, count)
-        return !wasInterrupted
+        state.bytes = sizeSum(state.bytes, count)
+        return !isCancelled()
     }
 
     private func failToAdd(_ item: TakeoutItem, _ arrival: TakeoutArrival) {
-        if wasInterrupted { return }
+        if isCancelled() { return }
         let failures = ([arrival.source] + arrival.sidecars.map(\.source)).compactMap { source in
             source.failure ?? (source.isUnchanged ? nil : "it changed while it was read: run this again")
         }
         report.addUnreadable(listing.path(of: item.file), failures.first ?? "it could not be read")
-        progress.state.photosMax -= 1
+        state.photosMax -= 1
     }
 
     private func note(_ item: TakeoutItem, _ candidate: Candidate) {
         report.add(day: candidate.day, item.file.byteCount)
         if candidate.isDatedByMtime { report.undated.append(listing.path(of: item.file)) }
-        progress.state.photos += 1
+        state.photos += 1
     }
 
     private func count(_ sidecar: TakeoutArrival.Beside) {
@@ -298,7 +303,7 @@ final class TakeoutRun: ImportTask {
     private func preview(_ index: Int, _ candidate: Candidate, _ arrival: TakeoutArrival) -> Photo {
         for other in seen[candidate.fingerprint] ?? [] {
             guard let earlier = try? listing.open(plan.items[other].file) else { continue }
-            guard case .equal = compare(earlier, arrival.source, unless: { _ in wasInterrupted }) else {
+            guard case .equal = compare(earlier, arrival.source, unless: { _ in isCancelled() }) else {
                 continue
             }
             report.duplicates += 1

@@ -31,6 +31,8 @@ struct TakeoutListing {
         var name: String { path.last.map { String(decoding: $0, as: UTF8.self) } ?? "" }
     }
 
+    /// Whether the user has called the import off.
+    let isCancelled: () -> Bool
     private(set) var folders: [Folder] = []
     private(set) var archives: [ArchiveClient] = []
     private(set) var unreadable: [PathNote] = []
@@ -51,9 +53,10 @@ struct TakeoutListing {
     private var entered: Set<FileIdentity> = []
 
     /// - Parameter vault: a directory to skip.
-    init(_ paths: [HostPath], vault: FileIdentity?) {
+    init(_ paths: [HostPath], vault: FileIdentity?, unless isCancelled: @escaping () -> Bool) {
+        self.isCancelled = isCancelled
         if let vault { entered.insert(vault) }
-        for path in paths where !wasInterrupted {
+        for path in paths where !isCancelled() {
             do throws(Errno) {
                 let status = try path.status()
                 if status.isDirectory {
@@ -129,7 +132,7 @@ struct TakeoutListing {
         } catch {
             return note(path, "\(error)")
         }
-        for name in names where !wasInterrupted {
+        for name in names where !isCancelled() {
             let file = path.appending(name)
             guard let status = try? file.status() else { continue }
             if status.isDirectory, ImportRules.isWorkingDirectory(name) {

@@ -28,6 +28,7 @@ final class Reimport {
     private var directories: [(ino: UInt64, details: FileDetails)] = []
 
     private var library: Library { session.library }
+    private var isCancelled: Bool { session.isCancelled }
 
     init(_ session: ImportRun, _ root: HostPath) {
         self.session = session
@@ -37,7 +38,7 @@ final class Reimport {
     func run() throws(FileError) {
         let top = try library.lookup(1, "moments", caller).attributes.ino
         let days = names(in: root.appending("moments")).filter { ImportRules.isDay($0) }
-        for day in days where !wasInterrupted { try restoreDay(day, in: top) }
+        for day in days where !isCancelled { try restoreDay(day, in: top) }
         if session.settings.isDry { return }
         hasLinks = !known.isEmpty
         let albums = try library.lookup(1, "albums", caller).attributes.ino
@@ -45,10 +46,10 @@ final class Reimport {
             try restoreAlbum(root.appending("albums"), as: albums, isWorking: false)
         }
         // After an interruption the next run settles them.
-        for (ino, place) in unsettled where !wasInterrupted {
+        for (ino, place) in unsettled where !isCancelled {
             try library.importer.pinIfNeeded(ino, in: place)
         }
-        if wasInterrupted { return }
+        if isCancelled { return }
         note(root.appending("moments"), top)
         for directory in directories { try setDetails(directory.ino, directory.details) }
         // The exporting user chose the mode of DIR itself, so only its time is set.
@@ -66,7 +67,7 @@ final class Reimport {
         let found = names(in: directory)
         let all = found.filter { $0 != Importer.versionsDirectory }
         var plain: [SourceFile] = []
-        for name in all where !wasInterrupted {
+        for name in all where !isCancelled {
             guard let source = open(directory.appending(name)) else { continue }
             let isPlain =
                 if ImportRules.isWorkingFile(name) || isBackup(source, among: all) { true } else {
@@ -80,7 +81,7 @@ final class Reimport {
         let isThere = try find(nil, in: day) != nil
         if all.isEmpty || !plain.isEmpty || isThere {
             let ino = try makeDirectory(day, in: moments)
-            for source in plain where !wasInterrupted { try restorePlain(source, in: ino) }
+            for source in plain where !isCancelled { try restorePlain(source, in: ino) }
             note(directory, ino)
         }
         if all.count < found.count { try restoreVersions(in: directory) }
@@ -98,9 +99,9 @@ final class Reimport {
     /// Restores the versions of the files in `inodes`, also if the space had these files already.
     private func restoreVersions(in directory: HostPath) throws(FileError) {
         let all = directory.appending(Importer.versionsDirectory)
-        for name in names(in: all) where !wasInterrupted {
+        for name in names(in: all) where !isCancelled {
             guard let ino = inodes[name] else { continue }
-            for version in names(in: all.appending(name)).sorted(by: isEarlier) where !wasInterrupted {
+            for version in names(in: all.appending(name)).sorted(by: isEarlier) where !isCancelled {
                 guard let source = open(all.appending(name).appending(version)) else { continue }
                 let added = try library.importer.add(
                     version: source.importFile, of: ino, proceed: session.noteBytes)
@@ -136,8 +137,8 @@ final class Reimport {
         let facts = SourceFacts(source)
         var appraisal = try library.importer.classifyImport(
             source, facts, named: source.path.name, modified: source.modified, sidecar: sidecar,
-            unless: { wasInterrupted })
-        if wasInterrupted { return true }
+            unless: session.settings.isCancelled)
+        if isCancelled { return true }
         if case .duplicate(let ino) = appraisal {
             if try takeDuplicate(source, ino, day, place) { return true }
             appraisal = try library.importer.classifyImport(
@@ -171,7 +172,7 @@ final class Reimport {
     ) throws(FileError) -> Bool {
         var ino = ino
         let own = try find(source.path.name, in: day)
-        if let own, try library.search.holds(own, source, unless: { wasInterrupted }) {
+        if let own, try library.search.holds(own, source, unless: session.settings.isCancelled) {
             ino = own
             restored.insert(own)
             unsettled[own] = place
@@ -207,7 +208,7 @@ final class Reimport {
         let all = found.filter { !hasVersions || $0 != Importer.versionsDirectory }
         inodes = [:]
         var photos: [Name: UInt64] = [:]
-        for name in all where !wasInterrupted {
+        for name in all where !isCancelled {
             let entry = path.appending(name)
             let status: stat
             do throws(Errno) { status = try entry.status() } catch {
@@ -259,8 +260,8 @@ final class Reimport {
         if !isWorking {
             let appraisal = try library.importer.classifyImport(
                 source, SourceFacts(source), named: path.name, modified: Timestamp(status.st_mtim),
-                unless: { wasInterrupted })
-            if wasInterrupted { return nil }
+                unless: session.settings.isCancelled)
+            if isCancelled { return nil }
             switch appraisal {
             case .duplicate(let ino), .earlier(let ino):
                 try restoreEqual(ino, source, in: album)
@@ -311,7 +312,7 @@ final class Reimport {
     /// The file of a directory that an earlier run made of this source.
     private func equal(_ source: SourceFile, in directory: UInt64) throws(FileError) -> UInt64? {
         try library.importer.equalFile(
-            named: source.path.name, in: directory, source, unless: { wasInterrupted })
+            named: source.path.name, in: directory, source, unless: session.settings.isCancelled)
     }
 
     /// Adds a file that is not a photo, unless it is there already.
@@ -332,7 +333,7 @@ final class Reimport {
             return
         }
         session.report.plainFiles += 1
-        session.progress.state.photosMax -= 1
+        session.state.photosMax -= 1
         remember(source, ino)
     }
 

@@ -1,27 +1,19 @@
-import FileRequests
+package import FileRequests
 import Glibc
-import HostFiles
+package import HostFiles
 import LinuxIO
 import PhotoImaging
 import PhotoImport
-import PhotoLibrary
-
-/// An import, from the list of sources to the report.
-protocol ImportTask: AnyObject {
-    var progress: TransferProgress { get }
-    var report: ImportReport { get }
-
-    /// Returns at the end, or early if the user interrupts. Throws if the vault refuses.
-    func run() throws(FileError)
-}
+package import PhotoLibrary
 
 /// The import of files and folders, and of trees that `obscura export` wrote.
-final class ImportRun: ImportTask {
+package final class ImportRun: ImportTask {
     let library: Library
     let sources: SourceList
     let settings: ImportSettings
-    let progress: TransferProgress
-    var report = ImportReport()
+    package internal(set) var state: TransferState { didSet { onProgress?(state) } }
+    package var onProgress: ((TransferState) -> Void)?
+    package internal(set) var report = ImportReport()
     let removals: Removals?
     private let versions: VersionIndex
     /// Created with the first photo.
@@ -29,9 +21,16 @@ final class ImportRun: ImportTask {
     /// In a dry run, the sources seen so far by fingerprint: their photos are not in the library.
     private var seen: [UInt64: [HostPath]] = [:]
 
-    init(_ library: Library, _ sources: SourceList, _ settings: ImportSettings) {
+    /// Lists the sources.
+    ///
+    /// - Parameters:
+    ///   - paths: files, directories and exports, none below another.
+    ///   - vault: a directory to skip.
+    package init(
+        _ library: Library, _ paths: [HostPath], vault: FileIdentity?, _ settings: ImportSettings
+    ) {
         self.library = library
-        self.sources = sources
+        sources = SourceList(paths, vault: vault, restores: settings.album.isEmpty)
         self.settings = settings
         var state = TransferState(photosMax: sources.items.count, bytesMax: sources.byteCount)
         for export in sources.exports {
@@ -39,19 +38,23 @@ final class ImportRun: ImportTask {
             state.photosMax += size.files
             state.bytesMax = sizeSum(state.bytesMax, size.bytes)
         }
-        progress = TransferProgress("Importing", state, quiet: settings.quiet)
-        removals = settings.moves && !settings.isDry ? Removals(library) : nil
+        self.state = state
+        removals =
+            settings.moves && !settings.isDry ? Removals(library, unless: settings.isCancelled) : nil
         versions = VersionIndex(library)
         report.isDry = settings.isDry
         report.others = sources.others
         for (path, error) in sources.unreadable { report.addUnreadable(path, "\(error)") }
-        for export in sources.exports where ExportTarget.isMarked(export) {
+        for export in sources.exports where ExportMarker.isIn(export) {
             report.addUnreadable(
                 export, "this export is not complete: run obscura export again, and import what it adds")
         }
     }
 
-    func run() throws(FileError) {
+    /// Whether the user has called it off.
+    var isCancelled: Bool { settings.isCancelled() }
+
+    package func run() throws(FileError) {
         if !settings.album.isEmpty {
             // Refused before anything is read, if a file has that name.
             album = try library.importer.album(settings.album, makes: false)
@@ -59,7 +62,7 @@ final class ImportRun: ImportTask {
         let reader = SourceReader(sources)
         defer { reader.close() }
         var directory: Int?
-        while !wasInterrupted, let (item, opened) = reader.next() {
+        while !isCancelled, let (item, opened) = reader.next() {
             try removals?.flushIfDue(&report, isDirectoryDone: item.directory != directory)
             directory = item.directory
             switch opened {
@@ -67,8 +70,8 @@ final class ImportRun: ImportTask {
             case .failure(let error): fail(sources.path(of: item), "\(error)", item.byteCount)
             }
         }
-        for export in sources.exports where !wasInterrupted { try Reimport(self, export).run() }
-        if wasInterrupted { try library.makeDurable() } else { try removals?.flush(&report) }
+        for export in sources.exports where !isCancelled { try Reimport(self, export).run() }
+        if isCancelled { try library.makeDurable() } else { try removals?.flush(&report) }
     }
 
     private func fail(_ path: HostPath, _ why: String, _ byteCount: UInt64) {
@@ -78,8 +81,8 @@ final class ImportRun: ImportTask {
 
     /// Removes from the totals a file that is not, or no longer, to be added.
     func pass(_ byteCount: UInt64) {
-        progress.state.photosMax -= 1
-        progress.state.bytesMax -= min(byteCount, progress.state.bytesMax)
+        state.photosMax -= 1
+        state.bytesMax -= min(byteCount, state.bytesMax)
     }
 
     private func take(
@@ -89,8 +92,8 @@ final class ImportRun: ImportTask {
         let sidecar = sidecars.first.flatMap { readSidecar($0) }
         let appraisal = try library.importer.classifyImport(
             source, facts, named: item.name, modified: source.modified, sidecar: sidecar, versions: versions,
-            unless: { wasInterrupted })
-        if wasInterrupted { return }
+            unless: settings.isCancelled)
+        if isCancelled { return }
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
         switch appraisal {
         case .notPhoto:
@@ -179,13 +182,13 @@ final class ImportRun: ImportTask {
 
     /// Shows progress within a file. Returns false if the user interrupted.
     func noteBytes(_ count: UInt64) -> Bool {
-        progress.state.bytes = sizeSum(progress.state.bytes, count)
-        return !wasInterrupted
+        state.bytes = sizeSum(state.bytes, count)
+        return !isCancelled
     }
 
     /// Reports why nothing of these files was added, unless the user interrupted.
     func failToAdd(_ files: [SourceFile]) {
-        if wasInterrupted { return }
+        if isCancelled { return }
         for file in files {
             if let error = file.failure {
                 report.addUnreadable(file.path, "\(error)")
@@ -193,27 +196,27 @@ final class ImportRun: ImportTask {
                 report.addUnreadable(file.path, "it changed while it was read: run this again")
             }
         }
-        progress.state.photosMax -= 1
+        state.photosMax -= 1
     }
 
     /// Counts a photo that was added.
     func note(_ candidate: Candidate, day: String, _ source: SourceFile) {
         report.add(day: day, source.byteCount)
         if candidate.isDatedByMtime { report.undated.append(source.path) }
-        progress.state.photos += 1
+        state.photos += 1
     }
 
     private func preview(_ candidate: Candidate, _ source: SourceFile, _ sidecarCount: Int) {
         for other in seen[candidate.fingerprint] ?? [] {
             guard let earlier = try? SourceFile(other) else { continue }
-            let comparison = compare(earlier, source) { _ in wasInterrupted }
+            let comparison = compare(earlier, source) { _ in isCancelled }
             guard case .equal = comparison else { continue }
             report.duplicates += 1
             return pass(source.byteCount)
         }
         seen[candidate.fingerprint, default: []].append(source.path)
         report.sidecars += sidecarCount
-        progress.state.bytes = sizeSum(progress.state.bytes, source.byteCount)
+        state.bytes = sizeSum(state.bytes, source.byteCount)
         note(candidate, day: candidate.day, source)
     }
 }
