@@ -5,14 +5,72 @@ internal import LinuxIO
 internal import PhotoLibrary
 internal import Synchronization
 
-/// Sends cache invalidations to the kernel, from a thread of its own.
+/// Sends cache invalidations to the kernel, from threads of its own.
 ///
-/// The kernel takes the parent directory's lock for each message. A process may hold that lock while it waits for an
-/// answer of ours, so no thread that serves a request may send one, and none of our locks is held meanwhile. Callers
-/// only enqueue. A process that is killed while it waits for that lock cannot end: `obscura-guard` exists for that
-/// case. Unchecked Sendable: `lock` guards every variable.
-final class Notifier: TreeObserver, @unchecked Sendable {
-    private enum Message: Hashable {
+/// The kernel takes the parent directory's lock for each message about a name. A process may hold that lock while it
+/// waits for an answer of ours, so no thread that serves a request may send one, and none of our locks is held
+/// meanwhile. Callers only enqueue. A process that is killed while it waits for that lock cannot end: `obscura-guard`
+/// exists for that case.
+///
+/// Names in days and views have a queue of their own. The kernel looks them up whenever it uses them, so nobody waits
+/// for their messages; and these must not delay the others while the kernel has locked the day for a save.
+final class Notifier: TreeObserver {
+    private let queue: NoticeQueue
+    private let days: NoticeQueue
+
+    /// - Parameter waitingMax: maximum number of messages in each queue.
+    init(waitingMax: Int) {
+        queue = NoticeQueue(waitingMax: waitingMax)
+        days = NoticeQueue(waitingMax: waitingMax)
+    }
+
+    func invalidateEntry(parent: UInt64, name: Name, isInDay: Bool) {
+        (isInDay ? days : queue).add(.entry(parent: parent, name: name))
+    }
+
+    func dropEntry(parent: UInt64, name: Name, isInDay: Bool) {
+        (isInDay ? days : queue).add(.lostEntry(parent: parent, name: name))
+    }
+
+    func invalidateInode(_ ino: UInt64) { queue.add(.inode(ino)) }
+    func invalidateAttributes(_ ino: UInt64) { queue.add(.attributes(ino)) }
+
+    var hasUnsent: Bool { queue.hasUnsent || days.hasUnsent }
+
+    func awaitLostNames(locked directories: [UInt64]) { queue.awaitLostNames(locked: directories) }
+
+    /// Starts sending to the session, which must live until `stop` returns.
+    ///
+    /// - Parameter connection: the session's number in fusectl. A thread has its name from it, by which commands
+    ///   recognise the process when the mount is gone from its directory.
+    func start(_ session: Session, connection: Int? = nil) throws(Errno) {
+        try queue.start(session, threadName: connection.map { connectionThreadName($0) })
+        do throws(Errno) { try days.start(session, threadName: nil) } catch {
+            queue.stop()
+            throw error
+        }
+    }
+
+    /// Discards queued messages and returns when the threads have ended. The session's workers must still serve, or its
+    /// connection must be gone: otherwise the message being sent might wait for ever.
+    func stop() {
+        queue.stop()
+        days.stop()
+    }
+
+    #if DEBUG
+        /// Microseconds before each message, for tests in which the kernel is told late.
+        func setDelay(_ microseconds: UInt32) {
+            for queue in [queue, days] { queue.delay.store(microseconds, ordering: .relaxed) }
+        }
+    #endif
+}
+
+/// Messages to the kernel, and the thread that sends them in order.
+///
+/// Unchecked Sendable: `lock` guards every variable but `thread`, which `start` and `stop` set.
+private final class NoticeQueue: @unchecked Sendable {
+    enum Message: Hashable {
         case entry(parent: UInt64, name: Name)
         case lostEntry(parent: UInt64, name: Name)
         case inode(UInt64)
@@ -47,13 +105,11 @@ final class Notifier: TreeObserver, @unchecked Sendable {
 
     private let waitingMax: Int
 
-    /// - Parameter waitingMax: maximum number of queued messages.
-    init(waitingMax: Int) { self.waitingMax = waitingMax }
+    #if DEBUG
+        let delay = Atomic<UInt32>(0)
+    #endif
 
-    func invalidateEntry(parent: UInt64, name: Name) { enqueue(.entry(parent: parent, name: name)) }
-    func dropEntry(parent: UInt64, name: Name) { enqueue(.lostEntry(parent: parent, name: name)) }
-    func invalidateInode(_ ino: UInt64) { enqueue(.inode(ino)) }
-    func invalidateAttributes(_ ino: UInt64) { enqueue(.attributes(ino)) }
+    init(waitingMax: Int) { self.waitingMax = waitingMax }
 
     var hasUnsent: Bool { lock.withLock { !isStopping && (isSending || !waiting.isEmpty) } }
 
@@ -76,7 +132,7 @@ final class Notifier: TreeObserver, @unchecked Sendable {
     private static let lostNamesMilliseconds: Int64 = 100
 
     /// Enqueues a message unless an equal one is queued: that one will be sent after this call as well.
-    private func enqueue(_ message: Message) {
+    func add(_ message: Message) {
         lock.withLock {
             guard !isStopping else { return }
             if waiting.count >= waitingMax {
@@ -89,19 +145,13 @@ final class Notifier: TreeObserver, @unchecked Sendable {
         }
     }
 
-    /// Starts sending to the session, which must live until `stop` returns.
-    ///
-    /// - Parameter connection: the session's number in fusectl. The thread has its name from it, by which commands
-    ///   recognise the process when the mount is gone from its directory.
-    func start(_ session: Session, connection: Int? = nil) throws(Errno) {
+    func start(_ session: Session, threadName: String?) throws(Errno) {
         thread = try WorkerThread {
-            if let connection { nameThread(connectionThreadName(connection)) }
+            if let threadName { nameThread(threadName) }
             self.run(session)
         }
     }
 
-    /// Discards queued messages and returns when the thread has ended. The session's workers must still serve, or its
-    /// connection must be gone: otherwise the message being sent might wait for ever.
     func stop() {
         lock.withLock {
             isStopping = true
@@ -111,11 +161,6 @@ final class Notifier: TreeObserver, @unchecked Sendable {
         thread?.join()
         thread = nil
     }
-
-    #if DEBUG
-        /// Microseconds before each message, for tests in which the kernel is told late.
-        let delay = Atomic<UInt32>(0)
-    #endif
 
     private func run(_ session: Session) {
         while let (messages, overflowed) = take() {

@@ -42,12 +42,13 @@ public struct KernelNames: Sendable {
         case found(UInt64)
     }
 
-    /// A message that makes the kernel drop its cached copies.
+    /// A message that makes the kernel drop its cached copies. `isInDay`: the kernel looks the name up whenever it uses
+    /// it, and keeps it otherwise.
     public enum Notice: Sendable, Equatable {
         /// The name may resolve to another inode: the kernel looks it up again when it is next used.
-        case entry(parent: UInt64, name: [UInt8])
+        case entry(parent: UInt64, name: [UInt8], isInDay: Bool)
         /// The name resolves to another inode or to none: the kernel drops it at once.
-        case lostEntry(parent: UInt64, name: [UInt8])
+        case lostEntry(parent: UInt64, name: [UInt8], isInDay: Bool)
         /// The attributes of an inode changed.
         case attributes(UInt64)
         /// The bytes of an inode changed, or the names of a directory.
@@ -153,16 +154,18 @@ public struct KernelNames: Sendable {
 
     /// Notes a name of an inode that the kernel does not know, or caches for longer than it may.
     public mutating func noteArrival(
-        of dentries: inout DentryState, as name: [UInt8], in directory: UInt64
+        of dentries: inout DentryState, as name: [UInt8], in directory: UInt64, isInDay: Bool
     ) {
-        notices.append(.entry(parent: directory, name: name))
+        notices.append(.entry(parent: directory, name: name, isInDay: isInDay))
         dentries.mayBeStale = true
     }
 
     /// Notes that a name was removed, or given to another inode, without a request of the kernel for that
     /// name.
-    public mutating func noteLoss(of name: [UInt8], in directory: UInt64) {
-        notices.append(.lostEntry(parent: directory, name: name))
+    ///
+    /// - Parameter isInDay: whether the kernel looks up names in this directory whenever it uses them.
+    public mutating func noteLoss(of name: [UInt8], in directory: UInt64, isInDay: Bool) {
+        notices.append(.lostEntry(parent: directory, name: name, isInDay: isInDay))
     }
 
     /// Notes that the kernel has looked an inode up by a name in a virtual directory, which is not among its names. The

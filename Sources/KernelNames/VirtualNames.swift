@@ -4,7 +4,7 @@ struct VirtualNames: Sendable {
     private struct Place: Sendable, Equatable {
         var directory: UInt64
         var name: [UInt8]
-        var notice: KernelNames.Notice { .lostEntry(parent: directory, name: name) }
+        var notice: KernelNames.Notice { .lostEntry(parent: directory, name: name, isInDay: true) }
     }
 
     private let inodesMin: Int

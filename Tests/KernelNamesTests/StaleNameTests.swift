@@ -8,7 +8,7 @@ import Testing
     private var dentries = DentryState()
 
     @Test mutating func `an inode that lost a name is refused until it is looked up`() {
-        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2)
+        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2, isInDay: false)
         #expect(names.mustRetry(7, &dentries, by: 1, isNotified: false))
         names.noteRefused(1)
         names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test mutating func `after the kernel is notified nothing is refused`() {
-        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2)
+        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2, isInDay: false)
         names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: true)
         #expect(!dentries.isDoubtful)
         #expect(!names.mustRetry(7, &dentries, by: 2, isNotified: true))
@@ -56,11 +56,14 @@ import Testing
             names.noteVirtualName(other, in: 5, of: ino)
         }
         let evicted = names.notices
-        #expect(evicted.allSatisfy { $0 == .lostEntry(parent: 5, name: other) } && evicted.count >= 6)
+        #expect(
+            evicted.allSatisfy { $0 == .lostEntry(parent: 5, name: other, isInDay: true) }
+                && evicted.count >= 6)
         names.dropVirtualNames(of: 1)
         #expect(
             names.notices.dropFirst(evicted.count) == [
-                .lostEntry(parent: 5, name: name), .lostEntry(parent: 6, name: name),
+                .lostEntry(parent: 5, name: name, isInDay: true),
+                .lostEntry(parent: 6, name: name, isInDay: true),
             ])
         // The newest one is remembered, those before it are not.
         let before = names.notices.count
@@ -97,12 +100,15 @@ import Testing
 
     @Test mutating func `notices leave in the order of the changes`() {
         names.noteChange(of: 5)
-        names.noteLoss(of: [97], in: 2)
-        names.noteArrival(of: &dentries, as: [98], in: 3)
+        names.noteLoss(of: [97], in: 2, isInDay: false)
+        names.noteLoss(of: [97], in: 4, isInDay: true)
+        names.noteArrival(of: &dentries, as: [98], in: 3, isInDay: false)
         names.noteNewBytes(of: 6)
         #expect(
             names.takeNotices() == [
-                .attributes(5), .lostEntry(parent: 2, name: [97]), .entry(parent: 3, name: [98]), .inode(6),
+                .attributes(5), .lostEntry(parent: 2, name: [97], isInDay: false),
+                .lostEntry(parent: 4, name: [97], isInDay: true),
+                .entry(parent: 3, name: [98], isInDay: false), .inode(6),
             ])
         #expect(names.notices.isEmpty)
     }

@@ -41,27 +41,6 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         return virtual.thumbnails
     }
 
-    final class Recorder: TreeObserver, @unchecked Sendable {
-        private let lock = NSLock()
-        private var entryList: [(UInt64, String)] = []
-        private var attributeList: [UInt64] = []
-        private var isSlow = false
-        /// As if the kernel had not heard of anything yet.
-        var hasUnsent: Bool {
-            get { lock.withLock { isSlow } }
-            set { lock.withLock { isSlow = newValue } }
-        }
-        func invalidateEntry(parent: UInt64, name: Name) {
-            lock.withLock { entryList.append((parent, name.description)) }
-        }
-        func dropEntry(parent: UInt64, name: Name) { invalidateEntry(parent: parent, name: name) }
-        func awaitLostNames(locked: [UInt64]) {}
-        func invalidateInode(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
-        func invalidateAttributes(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
-        var entries: [(UInt64, String)] { lock.withLock { entryList } }
-        var attributes: [UInt64] { lock.withLock { attributeList } }
-    }
-
     /// - Parameters:
     ///   - isFragmented: no free run in the space is long enough for a whole chunk.
     ///   - limits: the least make a vault of the smallest segments.

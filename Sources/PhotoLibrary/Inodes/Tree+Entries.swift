@@ -57,7 +57,7 @@ extension Tree {
     /// directory. The kernel looks names in days up each time, but keeps their dentries too: a dentry keeps the inode,
     /// and the inode its bytes.
     func noteLost(_ row: DentryRow, in directory: Inode) {
-        kernelNames.noteLoss(of: row.name, in: row.parent)
+        kernelNames.noteLoss(of: row.name, in: row.parent, isInDay: directory.isDay)
         if !directory.isDay { kernelNames.noteChange(of: row.parent) }
     }
 

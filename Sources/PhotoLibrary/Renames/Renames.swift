@@ -206,6 +206,7 @@ package final class Renames {
     /// The kernel caches the dentry of a moved name for as long as its old place allowed. In a day, where the name may
     /// also be a different one, it must cache nothing.
     package func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
-        tree.kernelNames.noteArrival(of: &inode.dentries, as: name, in: directory.ino)
+        tree.kernelNames.noteArrival(
+            of: &inode.dentries, as: name, in: directory.ino, isInDay: directory.isDay)
     }
 }

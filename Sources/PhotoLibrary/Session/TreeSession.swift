@@ -162,8 +162,10 @@ package final class TreeSession: @unchecked Sendable {
         let observer = self.observer
         for notice in notices {
             switch notice {
-            case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
-            case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
+            case .entry(let parent, let name, let isInDay):
+                observer?.invalidateEntry(parent: parent, name: Name(name), isInDay: isInDay)
+            case .lostEntry(let parent, let name, let isInDay):
+                observer?.dropEntry(parent: parent, name: Name(name), isInDay: isInDay)
             case .attributes(let ino): observer?.invalidateAttributes(ino)
             case .inode(let ino): observer?.invalidateInode(ino)
             }
