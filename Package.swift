@@ -285,3 +285,13 @@ if Context.environment["OBSCURA_FUZZ"] != nil {
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),
     ]
 }
+
+// The desktop window. It needs GTK 4, so it is built where it is asked for, and nothing else needs GTK.
+if Context.environment["OBSCURA_WINDOW"] != nil {
+    package.targets += [
+        system("CAdwaita", pkgConfig: "libadwaita-1", package: "libadwaita-1-dev"),
+        .executableTarget(
+            name: "obscura-window", dependencies: ["CAdwaita"], exclude: ["obscura-window.docc"],
+            resources: [.embedInCode("words.txt")], swiftSettings: settings),
+    ]
+}

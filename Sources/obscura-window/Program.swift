@@ -1,0 +1,124 @@
+import CAdwaita
+import Glibc
+
+/// The end of a command of obscura(1).
+struct CommandEnd {
+    /// As obscura(1) lists them; -1: a signal ended it, or it did not start.
+    var status: Int32
+    var output: String
+    /// What it wrote on standard error, line by line, without its name.
+    var lines: [String]
+
+    static let wrongPassword: Int32 = 4
+    static let interrupted: Int32 = 130
+
+    /// What the user is to read: errors, and warnings of a command that succeeded.
+    var message: String { lines.joined(separator: "\n") }
+}
+
+/// A command of obscura(1) that runs.
+///
+/// It is started without a shell. Passwords reach it through a pipe that is its standard input, straight from the
+/// memory of the fields where they were typed; they are in no argument, environment or file.
+final class Command {
+    private static let name = "obscura"
+    /// A pipe holds this many bytes without a reader.
+    private static let secretBytesMax = 60_000
+
+    private let process: OpaquePointer
+
+    /// - Parameters:
+    ///   - secrets: fields of passwords, each given as one line.
+    ///   - done: called from the main loop when it has ended, unless nil is returned.
+    init?(_ arguments: [String], secrets: [Object] = [], done: @escaping (CommandEnd) -> Void) {
+        guard let program = Command.path else {
+            done(CommandEnd(status: -1, output: "", lines: [Word.noProgram.text]))
+            return nil
+        }
+        let words = arguments + (secrets.isEmpty ? [] : ["--password-stdin"])
+        guard let input = Command.pipe(of: secrets) else {
+            done(CommandEnd(status: -1, output: "", lines: [Word.passwordTooLong.text]))
+            return nil
+        }
+        let launcher = g_subprocess_launcher_new(
+            GSubprocessFlags(
+                G_SUBPROCESS_FLAGS_STDOUT_PIPE.rawValue | G_SUBPROCESS_FLAGS_STDERR_PIPE.rawValue))
+        defer { g_object_unref(UnsafeMutableRawPointer(launcher)) }
+        g_subprocess_launcher_take_stdin_fd(launcher, input)
+        var line: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
+        defer { for word in line { free(word) } }
+        let started = line.withUnsafeMutableBytes {
+            g_subprocess_launcher_spawnv(
+                launcher, $0.bindMemory(to: UnsafePointer<CChar>?.self).baseAddress, nil)
+        }
+        guard let started else {
+            done(CommandEnd(status: -1, output: "", lines: [Word.noProgram.text]))
+            return nil
+        }
+        process = started
+        g_subprocess_communicate_async(
+            process, nil, nil, { _, result, data in Box<(OpaquePointer?) -> Void>.last(data)(result) },
+            Box<(OpaquePointer?) -> Void>({ [self] in done(end($0)) }).retained)
+    }
+
+    deinit { g_object_unref(UnsafeMutableRawPointer(process)) }
+
+    /// Asks it to give up what it does, as ^C does.
+    func interrupt() { g_subprocess_send_signal(process, SIGINT) }
+
+    private func end(_ result: OpaquePointer?) -> CommandEnd {
+        var (output, errors): (OpaquePointer?, OpaquePointer?)
+        g_subprocess_communicate_finish(process, result, &output, &errors, nil)
+        let status = g_subprocess_get_if_exited(process) != 0 ? g_subprocess_get_exit_status(process) : -1
+        let lines = Command.text(errors).split(separator: "\n").map { line in
+            let prefix = Command.name + ": "
+            return String(line.hasPrefix(prefix) ? line.dropFirst(prefix.count) : line)
+        }
+        return CommandEnd(status: status, output: Command.text(output), lines: lines)
+    }
+
+    /// The text of bytes that are freed.
+    private static func text(_ bytes: OpaquePointer?) -> String {
+        guard let bytes else { return "" }
+        defer { g_bytes_unref(bytes) }
+        var count: gsize = 0
+        let start = g_bytes_get_data(bytes, &count)
+        return String(decoding: UnsafeRawBufferPointer(start: start, count: Int(count)), as: UTF8.self)
+    }
+
+    /// The program beside this one, else the installed one, else the first of PATH.
+    private static let path: String? = {
+        let link = g_file_read_link("/proc/self/exe", nil)
+        let folder = g_path_get_dirname(link)
+        defer {
+            g_free(link)
+            g_free(folder)
+        }
+        for folder in [folder.map { String(cString: $0) } ?? "", "/usr/bin"]
+        where access(folder + "/" + name, X_OK) == 0 {
+            return folder + "/" + name
+        }
+        guard let found = g_find_program_in_path(name) else { return nil }
+        defer { g_free(found) }
+        return String(cString: found)
+    }()
+
+    /// The reading end of a pipe that holds the content of the fields, one a line. Nil if they do not fit.
+    private static func pipe(of fields: [Object]) -> Int32? {
+        var ends: [Int32] = [-1, -1]
+        guard g_unix_open_pipe(&ends, FD_CLOEXEC, nil) != 0 else { return nil }
+        defer { close(ends[1]) }
+        let texts = fields.map { UnsafeRawPointer(gtk_editable_get_text($0.opaque)) }
+        let counts = texts.map { $0.map { strlen($0.assumingMemoryBound(to: CChar.self)) } ?? 0 }
+        guard counts.reduce(0, +) < secretBytesMax else {
+            close(ends[0])
+            return nil
+        }
+        for (text, count) in zip(texts, counts) {
+            // The pipe is empty and holds all: these writes neither wait nor end early.
+            write(ends[1], text, count)
+            write(ends[1], "\n", 1)
+        }
+        return ends[0]
+    }
+}

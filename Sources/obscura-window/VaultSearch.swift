@@ -1,0 +1,148 @@
+import CAdwaita
+import Glibc
+
+/// A search for vaults in the home directory and on removable disks.
+///
+/// It follows no symbolic link and enters no mount below the places where it begins, so that it never waits for a
+/// server, and asks nothing of a mount of Obscura. Hidden directories are left out.
+struct VaultSearch {
+    /// The file that makes a directory a vault.
+    static let header = "obscura.vault"
+    /// Levels below the home directory, and below the top of a removable disk.
+    private static let (homeDepth, diskDepth) = (3, 2)
+    /// Bounds the time that it takes.
+    private static let directoriesMax = 20_000
+
+    private let mounts = Mount.all()
+    private var directoriesLeft = Self.directoriesMax
+    private var found: [String] = []
+
+    /// Searches in a thread of its own; calls `done` from the main loop.
+    ///
+    /// - Parameter known: directories to look into as well.
+    static func start(_ known: [String], _ done: @escaping ([String]) -> Void) {
+        let thread = g_thread_new(
+            "search",
+            { data in
+                let (known, done) = Box<([String], ([String]) -> Void)>.last(data)
+                var search = VaultSearch()
+                for path in known { search.search(path, 0) }
+                search.run()
+                let found = search.found
+                soon { done(found) }
+                return nil
+            }, Box((known, done)).retained)
+        g_thread_unref(thread)
+    }
+
+    private mutating func run() {
+        search(String(cString: g_get_home_dir()), Self.homeDepth)
+        let user = String(cString: g_get_user_name())
+        for mount in mounts where mount.type != Mount.obscura {
+            let top = mount.directory.split(separator: "/").dropLast().joined(separator: "/")
+            if ["media", "media/" + user, "run/media/" + user].contains(top) {
+                search(mount.directory, Self.diskDepth)
+            }
+        }
+    }
+
+    private mutating func search(_ path: String, _ depth: Int) {
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0, directoriesLeft > 0, let stream = fdopendir(descriptor) else {
+            close(descriptor)
+            return
+        }
+        defer { closedir(stream) }
+        directoriesLeft -= 1
+        var status = stat()
+        if fstatat(descriptor, Self.header, &status, AT_SYMLINK_NOFOLLOW) == 0,
+            status.st_mode & S_IFMT == S_IFREG
+        {
+            return found.append(path)
+        }
+        guard depth > 0 else { return }
+        while let entry = readdir(stream) {
+            guard Int(entry.pointee.d_type) == Int(DT_DIR) || Int(entry.pointee.d_type) == Int(DT_UNKNOWN)
+            else { continue }
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(validating: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard let name, !name.hasPrefix(".") else { continue }
+            let inner = path + "/" + name
+            if !mounts.contains(where: { $0.directory == inner }) { search(inner, depth - 1) }
+        }
+    }
+}
+
+/// A line of the mount table.
+struct Mount {
+    static let obscura = "fuse.obscura"
+    static let table = "/proc/self/mountinfo"
+
+    var directory: String
+    var type: String
+
+    static func all() -> [Mount] {
+        contents(ofFile: table).split(separator: "\n").compactMap { line in
+            let words = line.split(separator: " ")
+            guard words.count > 6, let dash = words.firstIndex(of: "-"), dash + 1 < words.count else {
+                return nil
+            }
+            return Mount(directory: unescaped(words[4]), type: String(words[dash + 1]))
+        }
+    }
+
+    /// The kernel writes blanks, newlines and backslashes as three octal digits.
+    private static func unescaped(_ word: Substring) -> String {
+        let parts = word.split(separator: "\\", omittingEmptySubsequences: false)
+        let bytes = parts.dropFirst().flatMap { part in
+            [UInt8(part.prefix(3), radix: 8) ?? UInt8(ascii: "?")] + part.dropFirst(3).utf8
+        }
+        return String(decoding: parts[0].utf8 + bytes, as: UTF8.self)
+    }
+}
+
+/// A process that serves a mount: `obscura --daemon -o WORDS VAULT DIR`.
+struct MountDaemon {
+    private static let words = ["--daemon", "--foreground"]
+
+    /// Resolved.
+    var vault: String
+    /// As it was named when it was mounted.
+    var directory: String
+
+    /// Of this mount namespace or another: a private session's has another word.
+    static func all() -> [MountDaemon] {
+        guard let directory = g_dir_open("/proc", 0, nil) else { return [] }
+        defer { g_dir_close(directory) }
+        var daemons: [MountDaemon] = []
+        while let name = g_dir_read_name(directory) {
+            guard let process = Int32(String(cString: name)) else { continue }
+            let line = contents(ofFile: "/proc/\(process)/cmdline").split(separator: "\0").map(String.init)
+            if line.count == 6, words.contains(line[1]) {
+                daemons.append(MountDaemon(vault: line[4], directory: line[5]))
+            }
+        }
+        return daemons
+    }
+}
+
+/// Empty if it cannot be read.
+func contents(ofFile path: String) -> String {
+    var (bytes, length) = (UnsafeMutablePointer<CChar>?.none, gsize(0))
+    guard g_file_get_contents(path, &bytes, &length, nil) != 0 else { return "" }
+    defer { g_free(bytes) }
+    return String(decoding: UnsafeRawBufferPointer(start: bytes, count: Int(length)), as: UTF8.self)
+}
+
+/// The path without links, but for its last name: asking a mount for that one may wait. `path` itself if there is none.
+func resolvedPath(_ path: String) -> String {
+    let parts = path.split(separator: "/")
+    guard let last = parts.last, let found = realpath("/" + parts.dropLast().joined(separator: "/"), nil)
+    else {
+        return path
+    }
+    defer { free(found) }
+    let parent = String(cString: found)
+    return (parent == "/" ? "" : parent) + "/" + last
+}
