@@ -240,7 +240,12 @@ extension Renames {
             let backup = try tree.saves.backup(of: request.newName, in: request.to, except: source)
         else { return false }
         let wasCopy = source.isCopy
-        let saved = wasCopy ? try row(of: backup, savedAs: source) : try tree.photos.photo(source)
+        let saved: PhotoRow? =
+            if wasCopy {
+                try row(of: backup, savedAs: source)
+            } else if case .media(let probe) = request.classification {
+                PhotoRow(source.row, probe, named: request.newName, now: request.now)
+            } else { try tree.photos.photo(source) }
         guard var row = saved else { return false }
         let staying = try tree.saves.staying(of: backup, savedAs: request.newName, in: request.to)
         if wasCopy {

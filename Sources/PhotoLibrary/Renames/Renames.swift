@@ -74,10 +74,15 @@ package final class Renames {
         if !request.source.isPhoto { return true }
         // A program wrote it in the day itself, so it was classified there and pinned: the saved photo is dated anew.
         guard request.to.isDay else { return false }
-        let isOntoPhoto =
-            if let target = request.target { target.inode.isPhoto } else {
-                try tree.saves.removedPhoto(request) != nil
-            }
+        let isOntoPhoto: Bool
+        if let target = request.target {
+            isOntoPhoto = target.inode.isPhoto
+        } else if try tree.saves.removedPhoto(request) != nil {
+            isOntoPhoto = true
+        } else {
+            isOntoPhoto =
+                try tree.saves.backup(of: request.newName, in: request.to, except: request.source) != nil
+        }
         guard isOntoPhoto, try tree.photos.photo(request.source).isPinned else { return false }
         return try tree.saves.isNewFile(request.source, named: request.sourceID, in: request.from)
     }

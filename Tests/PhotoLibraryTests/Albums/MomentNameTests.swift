@@ -163,6 +163,28 @@ import Testing
         #expect(try fixture.source("albums/z.jpg") == "kept")
     }
 
+    /// exiftran -b -i: x.jpg to x.jpg~, then the new file, a photo in the day already, to x.jpg.
+    @Test func `a save in a day by a backup and a new photo does not choose the day`() throws {
+        let fixture = try Fixture()
+        let day = "moments/2024-05-01"
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put(day + "/x.jpg.t1", jpeg(nil, more: 2))
+        try fixture.mv(day + "/x.jpg", day + "/x.jpg~")
+        try fixture.mv(day + "/x.jpg.t1", day + "/x.jpg")
+        #expect(try fixture.source("albums/x.jpg") == "kept")
+        try fixture.put(day + "/x.jpg.t2", jpeg(nil, more: 3))
+        try fixture.mv(day + "/x.jpg.t2", day + "/x.jpg")
+        #expect(try fixture.source("albums/x.jpg") == "kept")
+        try fixture.put("albums/x.jpg", jpeg("2023-03-03", more: 4))
+        #expect(try fixture.moments().contains("2023-03-03/x.jpg"))
+        // With a date of its own.
+        try fixture.put("albums/y.jpg", jpeg("2024-05-01", more: 5))
+        try fixture.put(day + "/y.jpg.t3", jpeg("2024-05-02", more: 6))
+        try fixture.mv(day + "/y.jpg", day + "/y.jpg~")
+        try fixture.mv(day + "/y.jpg.t3", day + "/y.jpg")
+        #expect(try fixture.moments().contains("2024-05-02/y.jpg"))
+    }
+
     @Test func `new content with a date is filed by it, also after one without`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
