@@ -291,7 +291,8 @@ if Context.environment["OBSCURA_WINDOW"] != nil {
     package.targets += [
         system("CAdwaita", pkgConfig: "libadwaita-1", package: "libadwaita-1-dev"),
         .executableTarget(
-            name: "obscura-window", dependencies: ["CAdwaita"], exclude: ["obscura-window.docc"],
+            name: "obscura-window", dependencies: ["CAdwaita"],
+            exclude: ["obscura-window.1", "obscura-window.docc"],
             resources: [.embedInCode("words.txt")], swiftSettings: settings),
     ]
 }

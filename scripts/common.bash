@@ -69,3 +69,22 @@ obscura_processes() {
     ps -eo pid=,stat=,comm= | awk '
         $2 !~ /^Z/ && $3 ~ /^obscura(-worker|-sleep|-guard|-desktop|-receive)?$/ { print $1 }' | sort
 }
+
+# The programs of a package, in the order of their names; the first is the one that users start.
+package_programs=(obscura obscura-archive obscura-desktop obscura-guard obscura-receiver obscura-sleep obscura-worker)
+
+# Where build_package leaves the programs.
+package_build=$root/.build/package
+
+# Builds the named programs for other machines: with the Swift runtime in them, and without a path of this one.
+build_package() {
+    local place=/usr/src/obscura flags program
+    flags=(-c release --package-path "$root" --scratch-path "$package_build" --static-swift-stdlib
+        --disable-local-rpath -Xlinker --build-id=sha1
+        -Xswiftc -file-prefix-map -Xswiftc "$root=$place" -Xswiftc -debug-prefix-map -Xswiftc "$root=$place"
+        -Xcc "-ffile-prefix-map=$root=$place")
+    for program in "$@"; do swift build "${flags[@]}" --product "$program" >&2; done
+}
+
+# Debian packages that the desktop window takes beside those above.
+window_packages=(libgtk-4-dev libadwaita-1-dev adwaita-icon-theme)

@@ -42,8 +42,17 @@ package func startBeside(
 package let backtracerOff = "SWIFT_BACKTRACE=enable=no"
 
 /// The path of a program of ours in this program's directory; nil if there is none.
+///
+/// A package that was upgraded meanwhile has put another file in the place of this program's: the kernel marks the
+/// name of the old one.
 package func programBeside(_ name: String) -> String? {
-    let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
+    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &buffer, buffer.count)
+    guard count > 0 else { return nil }
+    var own = String(decoding: buffer[..<count], as: UTF8.self)
+    let mark = " (deleted)"
+    if own.hasSuffix(mark) { own.removeLast(mark.count) }
+    let directory = own.split(separator: "/").dropLast().joined(separator: "/")
     let path = "/" + directory + "/" + name
     return access(path, X_OK) == 0 ? path : nil
 }
