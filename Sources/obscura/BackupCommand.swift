@@ -52,8 +52,7 @@ struct SourceCheck {
 
 /// Reads all of the space that the password opens. Throws if its newest state cannot be read.
 private func checkSource(_ vault: String, _ arguments: Arguments) throws(Failure) -> SourceCheck {
-    let password = try Passwords(arguments).toOpen(vault)
-    let unlocked = try onVault(vault) { () throws(VaultError) in
+    let unlocked = try Passwords(arguments).opening(vault) { (password) throws(VaultError) in
         try unlockPatiently(vault, password, readOnly: true)
     }
     let progress = ProgressLine("Checking", quiet: arguments.has(.quiet))

@@ -19,6 +19,7 @@ func runCheck(_ arguments: Arguments) throws(Failure) {
         return try checkMounted(path, &output)
     }
     try requireVault(path)
+    try requireUnmounted(path)
     var output = CheckOutput(path, isJSON: arguments.has(.json))
     defer { output.end() }
     try checkVault(path, arguments, &output)
@@ -30,8 +31,7 @@ private func checkVault(
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
     output.add(files.map { CheckFinding($0) })
     output.add(strays: try onVault(vault) { () throws(VaultError) in try Vault.strayFiles(vault) })
-    let password = try Passwords(arguments).toOpen(vault)
-    let unlocked = try onVault(vault) { () throws(VaultError) in
+    let unlocked = try Passwords(arguments).opening(vault) { (password) throws(VaultError) in
         try unlockPatiently(vault, password, readOnly: true)
     }
     var report = try check(unlocked, vault, &output, readsContent: true)

@@ -8,6 +8,8 @@ struct CreateSettings {
     static let spacesMax = Geometry.spacesMax
 
     var spaces = 2
+    /// Whether the number of spaces, or their size, was given: then nobody is asked which kind of vault it is to be.
+    var isKindGiven = false
     /// Nil if not given.
     var bytesPerSpace: UInt64?
     var kdf = KDFParameters.standard
@@ -19,6 +21,7 @@ struct CreateSettings {
             }
             spaces = Int(number)
         }
+        isKindGiven = arguments.has(.spaces) || arguments.has(.size)
         if let text = arguments[.size] { bytesPerSpace = try size(text, "--size") }
         if let text = arguments[.kdfMemory] {
             kdf.memoryBytes = try size(text, "--kdf-memory")
@@ -61,8 +64,12 @@ func runCreate(_ arguments: Arguments) throws(Failure) {
 func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passwords) throws(Failure)
     -> SecretBytes
 {
+    var settings = settings
     if Vault.isVault(vault) {
         throw Failure(.failed, vault, "already a vault: mount it, or name another directory")
+    }
+    if !settings.isKindGiven, let terminal = try passwords.terminal() {
+        settings.spaces = try chooseKind(terminal)
     }
     let bytesPerSpace = try chooseSize(vault, settings, passwords)
     // On a terminal the warnings come before the password is chosen; otherwise after the password was read.
@@ -107,6 +114,25 @@ private func describe(spaces: Int, bytesPerSpace: UInt64) -> String {
     return "\(spaces) spaces of \(sizeText(bytesPerSpace)) each"
 }
 
+/// Asks which kind of vault it is to be, and returns the number of its spaces. Neither kind is proposed: what suits
+/// one user is the wrong choice for another, for good.
+private func chooseKind(_ terminal: Terminal) throws(Failure) -> Int {
+    terminal.tell(
+        """
+        Which kind of vault?
+          1  one password: it grows with its photos
+          2  a fixed size: a second password can open other photos, and nobody
+             can tell whether it does
+        """)
+    for _ in 1...Passwords.attemptsMax {
+        guard let answer = try terminal.ask("1 or 2: ") else { break }
+        if answer == "1" { return 1 }
+        if answer == "2" { return 2 }
+        terminal.tell("Type 1 or 2, and Enter.")
+    }
+    throw Failure(.usage, "--spaces", "no kind of vault was chosen: give --spaces 1, or --size SIZE")
+}
+
 /// The size of each space: the given one, else the one agreed on the terminal. Nil: one space that grows by itself.
 private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords: Passwords) throws(Failure)
     -> UInt64?
@@ -115,14 +141,37 @@ private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords
     guard case .terminal = passwords.source, let terminal = Terminal() else {
         throw Failure(.usage, "--size", "needed without a terminal to ask on, unless --spaces 1 is given")
     }
-    let proposal = proposalText(Vault.proposedBytesPerSpace(at: vault, spaces: settings.spaces))
-    terminal.tell(
-        "All \(settings.spaces) spaces are filled at once, used or not: the vault takes \(settings.spaces) times this."
-    )
+    let proposed = Vault.proposedBytesPerSpace(at: vault, spaces: settings.spaces)
+    let proposal = proposalText(proposed)
+    terminal.tell(sizeHint(proposed, spaces: settings.spaces))
     for _ in 1...Passwords.attemptsMax {
-        guard let answer = try terminal.ask("Size of each space [\(proposal)]: ") else { break }
-        if let bytes = parseSize(answer.isEmpty ? proposal : answer) { return bytes }
+        guard let answer = try terminal.ask("Size [\(proposal)]: ") else { break }
+        if answer.isEmpty { return parseSize(proposal) }
+        if let bytes = parseSize(answer) {
+            terminal.tell(sizeHint(bytes, spaces: settings.spaces))
+            return bytes
+        }
         terminal.tell("Use a whole number with K, M, G or T, such as 20G.")
     }
     throw Failure(.usage, "--size", "no size was given: use a whole number with K, M, G or T, such as 20G")
+}
+
+/// `4 GiB: about 1,000 photos. The vault takes 8 GiB at once.`
+func sizeHint(_ bytes: UInt64, spaces: Int) -> String {
+    let whole = sizeText((Quantity(bytes) * Quantity(UInt64(spaces))).value)
+    return "\(sizeText(bytes)): \(photosText(bytes)). The vault takes \(whole) at once."
+}
+
+/// How many photos of 4 MB fit, with two digits that count.
+private func photosText(_ bytes: UInt64) -> String {
+    let count = bytes / 4_000_000
+    var power: UInt64 = 1
+    while count / power >= 100 { power *= 10 }
+    var digits = String(count / power * power)
+    var groups: [Substring] = []
+    while digits.count > 3 {
+        groups.insert(digits.suffix(3), at: 0)
+        digits.removeLast(3)
+    }
+    return "about \(([digits[...]] + groups).joined(separator: ",")) photos"
 }

@@ -27,6 +27,7 @@ func runExport(_ arguments: Arguments) throws(Failure) {
             "must be link, copy or none: the nearest is \(nearestWord(to: text, among: words) ?? "link")")
     }
     try requireVault(vault)
+    try requireUnmounted(vault)
     if isInside(realPath(directory), realPath(vault)) {
         throw Failure(.usage, directory, "it is the vault or inside it: export somewhere else")
     }

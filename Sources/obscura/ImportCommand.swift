@@ -44,6 +44,7 @@ func runImport(_ arguments: Arguments) throws(Failure) {
     let vault = arguments.operands[0]
     let settings = try ImportSettings(arguments)
     try requireVault(vault)
+    try requireUnmounted(vault)
     if settings.moves {
         for path in arguments.operands.dropFirst() where isLinkToFile(path) {
             throw Failure(.usage, path, "a symbolic link: --move removes files, so name the file itself")
@@ -94,8 +95,7 @@ private func isLinkToFile(_ path: String) -> Bool {
 func openLibrary(
     _ vault: String, _ arguments: Arguments, readOnly: Bool, commitsSeldom: Bool = false
 ) throws(Failure) -> Library {
-    let password = try Passwords(arguments).toOpen(vault)
-    return try onVault(vault) { () throws(VaultError) in
+    return try Passwords(arguments).opening(vault) { (password) throws(VaultError) in
         let space = try unlockPatiently(vault, password, readOnly: readOnly)
         var options = LibraryOptions.forThisUser
         options.readOnly = readOnly

@@ -52,6 +52,7 @@ func mount(_ request: MountRequest) throws(Failure) {
         throw Failure(.usage, "-o takeover", "not with ro: a space that is only read need not be taken over")
     }
     if request.creation == nil { try requireVault(vault) }
+    try requireUnmounted(vault)
     try checkApart(vault: vault, directory: directory)
     let wasDead = try clearMountPoint(directory)
     let isDirectoryMade = request.creation != nil ? try makeMountPoint(directory) : false
@@ -68,14 +69,15 @@ func mount(_ request: MountRequest) throws(Failure) {
 private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
     let passwords = Passwords(source: request.source, keyFiles: request.keyFiles)
-    let password: SecretBytes
-    if let creation = request.creation, !Vault.isVault(vault) {
-        password = try createVault(vault, creation, passwords)
-    } else {
-        password = try passwords.toOpen(vault)
-    }
-    let space = try onVault(vault) { () throws(VaultError) in
+    func unlock(_ password: SecretBytes) throws(VaultError) -> UnlockedSpace {
         try unlockPatiently(vault, password, readOnly: request.words.readOnly, wasDead: wasDead)
+    }
+    let space: UnlockedSpace
+    if let creation = request.creation, !Vault.isVault(vault) {
+        let password = try createVault(vault, creation, passwords)
+        space = try onVault(vault) { () throws(VaultError) in try unlock(password) }
+    } else {
+        space = try passwords.opening(vault, unlock)
     }
     let daemon = Daemon(words: request.words, vault: realPath(vault), directory: absolutePath(directory))
     if request.inForeground { try daemon.replaceThisProcess(space) }

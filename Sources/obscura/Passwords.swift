@@ -1,4 +1,5 @@
 import VaultCrypto
+import VaultStore
 
 /// Gets the passwords that a command needs: from lines if a source was given, else from the terminal.
 struct Passwords {
@@ -40,6 +41,33 @@ struct Passwords {
         return keyFiles.combined(password)
     }
 
+    /// Opens the vault with the password of a space. On a terminal a wrong one can be typed anew, `attemptsMax` times
+    /// in all.
+    func opening<Opened>(
+        _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
+    ) throws(Failure) -> Opened {
+        var refused: Failure?
+        for _ in 1..<Self.attemptsMax {
+            do throws(Failure) {
+                let password = try toOpen(vault)
+                return try onVault(vault) { () throws(VaultError) in try body(password) }
+            } catch {
+                // Nothing typed after a wrong password ends the dialogue.
+                if let refused, error.status == .usage { throw refused }
+                guard error.status == .noSpaceOpens, let terminal = try terminal() else { throw error }
+                terminal.tell("No space opens with this password: is Caps Lock on?")
+                refused = error
+            }
+        }
+        do throws(Failure) {
+            let password = try toOpen(vault)
+            return try onVault(vault) { () throws(VaultError) in try body(password) }
+        } catch {
+            if let refused, error.status == .usage { throw refused }
+            throw error
+        }
+    }
+
     /// A new password, asked for twice.
     func toCreate(_ vault: String) throws(Failure) -> SecretBytes {
         if let terminal = try terminal() {
@@ -53,7 +81,12 @@ struct Passwords {
 
     func toChange(_ vault: String) throws(Failure) -> (old: SecretBytes, new: SecretBytes) {
         if let terminal = try terminal() {
-            let old = try terminal.existingPassword("Old password for \(vault): ")
+            let old = try terminal.knownPassword("Old password for \(vault): ") { (old) throws(Failure) in
+                try onVault(vault) { () throws(VaultError) in
+                    try Vault.opens(vault, password: keyFiles.combined(old), stretcher: ChildStretcher())
+                }
+            }
+            guard let old else { throw failure(.noSpaceOpens, vault: vault) }
             return (keyFiles.combined(old), keyFiles.combinedNew(try terminal.newPassword("New password: ")))
         }
         let lines = try PasswordLines(source)
@@ -66,7 +99,12 @@ struct Passwords {
     /// The password of a new space, and, as they were typed, those of all spaces that must survive.
     func toAdd(_ vault: String) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes]) {
         if let terminal = try terminal() {
-            let (new, surviving) = try terminal.addition(vault)
+            let (new, surviving) = try terminal.addition(vault) { (password) throws(Failure) in
+                try onVault(vault) { () throws(VaultError) in
+                    try Vault.opens(
+                        vault, password: password, keyFiles: keyFiles.given, stretcher: ChildStretcher())
+                }
+            }
             return (keyFiles.combinedNew(new), surviving)
         }
         let lines = try PasswordLines(source)
@@ -91,6 +129,18 @@ extension Terminal {
         return password
     }
 
+    /// A password that opens a space. Wrong ones can be typed anew; nil after as many as there are attempts.
+    fileprivate func knownPassword(
+        _ prompt: String, _ opens: (SecretBytes) throws(Failure) -> Bool
+    ) throws(Failure) -> SecretBytes? {
+        for attempt in 1...Passwords.attemptsMax {
+            let password = try existingPassword(prompt)
+            if try opens(password) { return password }
+            if attempt < Passwords.attemptsMax { tell("No space opens with this password: is Caps Lock on?") }
+        }
+        return nil
+    }
+
     fileprivate func newPassword(_ prompt: String) throws(Failure) -> SecretBytes {
         for attempt in 1...Passwords.attemptsMax {
             guard let password = try askSecret(prompt) else { break }
@@ -105,8 +155,10 @@ extension Terminal {
         throw Failure(.failed, "password", "the same password was not typed twice: try again")
     }
 
-    fileprivate func addition(_ vault: String) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes])
-    {
+    /// - Parameter opens: whether a password opens a space.
+    fileprivate func addition(
+        _ vault: String, _ opens: (SecretBytes) throws(Failure) -> Bool
+    ) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes]) {
         let new = try newPassword("New password for \(vault): ")
         tell(
             """
@@ -117,7 +169,11 @@ extension Terminal {
         while surviving.count < Passwords.survivorsMax,
             let password = try askSecret("Password of a space to keep (none: Enter): "), password.count > 0
         {
-            surviving.append(password)
+            if try opens(password) {
+                surviving.append(password)
+            } else {
+                tell("No space opens with this password, so it keeps none: once more.")
+            }
         }
         if surviving.isEmpty {
             try confirm("No space is kept: any may be overwritten, with all its photos.", vault)

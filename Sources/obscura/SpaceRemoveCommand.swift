@@ -4,14 +4,14 @@ import VaultStore
 
 func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
+    try requireUnmounted(vault)
     let terminal = arguments.has(.yes) ? nil : Terminal()
     guard terminal != nil || arguments.has(.yes) else {
         throw Failure(
             .usage, "space remove",
             "no terminal to ask on: give --yes to destroy the space without being asked")
     }
-    let password = try Passwords(arguments).toOpen(vault)
-    let space = try onVault(vault) { () throws(VaultError) in
+    let space = try Passwords(arguments).opening(vault) { (password) throws(VaultError) in
         try Vault.unlockForRemoval(vault, password: password, stretcher: ChildStretcher())
     }
     // The vault's lock is held from here on: the space that is destroyed is the one that the user confirms.

@@ -6,6 +6,7 @@ import VaultStore
 
 func runPasswd(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
+    try requireUnmounted(vault)
     let (old, new) = try Passwords(arguments).toChange(vault)
     try onVault(vault) { () throws(VaultError) in
         try Vault.changePassword(vault, old: old, new: new, stretcher: ChildStretcher())
@@ -17,6 +18,7 @@ func runPasswd(_ arguments: Arguments) throws(Failure) {
 
 func runSpaceAdd(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
+    try requireUnmounted(vault)
     let passwords = try Passwords(arguments)
     let (new, surviving) = try passwords.toAdd(vault)
     try onVault(vault) { () throws(VaultError) in
@@ -40,7 +42,7 @@ func runGrow(_ arguments: Arguments) throws(Failure) {
                 vault, bytesPerSpace: bytesPerSpace, progress: { progress.show(done: $0, total: $1) })
         }
     }
-    say("\(vault): every space now has \(sizeText((try? Vault.info(vault))?.bytesPerSpace ?? bytesPerSpace))")
+    say("\(vault): every space now has \(sizeWord((try? Vault.info(vault))?.bytesPerSpace ?? bytesPerSpace))")
 }
 
 func runInfo(_ arguments: Arguments) throws(Failure) {
@@ -96,4 +98,23 @@ func requireVault(_ vault: String) throws(Failure) {
         throw Failure(vault, "looking into the vault", .last)
     }
     throw failure(.notAVault(vault), vault: vault)
+}
+
+/// Throws if the vault is mounted, and says where, so that no password is asked for in vain.
+func requireUnmounted(_ vault: String) throws(Failure) {
+    let place = realPath(vault)
+    guard let server = runningDaemons().first(where: { $0.daemon.vault == place && $0.isMounted }),
+        Vault.isInUse(vault)
+    else { return }
+    let directory = server.daemon.directory
+    throw Failure(.inUse, vault, "mounted at \(directory): obscura unmount \(directory)")
+}
+
+/// A size as it is typed: in the largest unit of which it is a whole number.
+func sizeWord(_ bytes: UInt64) -> String {
+    for (unit, letter) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] where bytes % (1 << UInt64(unit)) == 0
+    {
+        return "\(bytes >> UInt64(unit))\(letter)"
+    }
+    return "\(bytes)"
 }

@@ -33,10 +33,16 @@ final class CommandPlace {
 
     init() throws {
         try FileManager.default.createDirectory(atPath: path + "/D", withIntermediateDirectories: true)
+        // What private sessions of other tests copy then goes when it is unmounted here, and does not hold it.
+        if geteuid() == 0 {
+            try #require(Glibc.mount(path, path, nil, UInt(MS_BIND), nil) == 0)
+            try #require(Glibc.mount(nil, path, nil, UInt(MS_SHARED), nil) == 0)
+        }
     }
 
     deinit {
         umount2(path + "/D", Int32(MNT_DETACH))
+        if geteuid() == 0 { _ = umount2(path, Int32(MNT_DETACH)) }
         try? FileManager.default.removeItem(atPath: path)
     }
 

@@ -225,6 +225,47 @@ import VaultCrypto
         #expect(try onTerminal("space add V", typing: "three\nthree\n\nyes\n").status == 0)
     }
 
+    @Test func `a terminal is asked which kind of vault, and no answer is proposed`() throws {
+        let grows = try onTerminal("create V --kdf-memory 8M --kdf-passes 1", typing: "\n1\none\none\n")
+        #expect(grows.status == 0 && grows.output.contains("Type 1 or 2"), "\(grows.output)")
+        #expect(grows.output.contains("1 space, growing with its photos"))
+        let fixed = try onTerminal("create W --kdf-memory 8M --kdf-passes 1", typing: "2\n24M\none\none\n")
+        #expect(fixed.status == 0, "\(fixed.output)")
+        #expect(fixed.output.contains("24 MiB: about 6 photos. The vault takes 48 MiB at once."))
+        #expect(fixed.output.contains("2 spaces of"))
+        let neither = try onTerminal("create X", typing: "3\n\ny\n")
+        #expect(
+            neither.status == 2 && !FileManager.default.fileExists(atPath: directory + "/X"),
+            "\(neither.output)")
+        #expect(sizeHint(4 << 30, spaces: 2) == "4 GiB: about 1,000 photos. The vault takes 8 GiB at once.")
+        #expect(sizeHint(1200 << 20, spaces: 3).hasPrefix("1.1 GiB: about 310 photos."))
+    }
+
+    @Test func `a terminal lets a wrong password be typed anew, twice`() throws {
+        try makeVault(spaces: 3)
+        let exported = try onTerminal("export V E1", typing: "two\ntwo\none\n")
+        #expect(exported.status == 0 && exported.output.contains("is Caps Lock on?"), "\(exported.output)")
+        #expect(try onTerminal("export V E2", typing: "two\ntwo\ntwo\none\n").status == 4)
+        #expect(try onTerminal("export V E3", typing: "two\n").status == 4)
+        #expect(try run("export", "V", "E4", "--password-stdin", input: "two\n").status == 4)
+        // The old password is known to be right before a new one is chosen.
+        let changed = try onTerminal("passwd V", typing: "two\none\nnew\nnew\n")
+        #expect(changed.status == 0, "\(changed.output)")
+        #expect(try onTerminal("passwd V", typing: "a\nb\nc\n").status == 4)
+        // A survivor that is mistyped is named at once, and nothing is lost by it.
+        let added = try onTerminal("space add V", typing: "two\ntwo\nmew\nnew\n\n")
+        #expect(added.status == 0 && added.output.contains("so it keeps none"), "\(added.output)")
+        for password in ["new", "two"] {
+            #expect(try run("check", "V", "--password-stdin", input: password + "\n").status == 0)
+        }
+    }
+
+    @Test func `a size is said as it was typed`() throws {
+        try makeVault()
+        #expect(try run("grow", "V", "1200M").output == "V: every space now has 1200M\n")
+        #expect([1 << 30, 3 << 29, 5 << 40, 10].map { sizeWord($0) } == ["1G", "1536M", "5T", "10"])
+    }
+
     @Test func `a terminal is asked before a header is replaced`() throws {
         try makeVault()
         #expect(try run("header", "export", "V", "H").status == 0)

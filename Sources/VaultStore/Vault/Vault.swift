@@ -97,6 +97,30 @@ public enum Vault {
         }
     }
 
+    /// Whether a mount or a command has the vault open.
+    public static func isInUse(_ path: String, calls: any FileSystemCalls = LinuxCalls.shared) -> Bool {
+        do throws(VaultError) {
+            try openHost(path, calls: calls).lock()
+            return false
+        } catch {
+            if case .inUse = error { return true }
+            return false
+        }
+    }
+
+    /// Whether a password, alone or with one of the key files, opens a space. It takes as long for any other.
+    public static func opens(
+        _ path: String, password: SecretBytes, keyFiles: [KeyFile] = [],
+        stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
+    ) throws(VaultError) -> Bool {
+        let (_, header) = try openLocked(path, calls)
+        var isKnown = false
+        for form in [password] + keyFiles.map({ $0.combined(with: password) }) {
+            if try header.openKeySlots(header.stretched(form, by: stretcher)) != nil { isKnown = true }
+        }
+        return isKnown
+    }
+
     /// Destroys the space that `password` opens: see `UnlockedSpace.destroy`.
     public static func removeSpace(
         _ path: String, password: SecretBytes, stretcher: any PasswordStretcher = LocalStretcher(),

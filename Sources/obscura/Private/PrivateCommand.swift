@@ -15,6 +15,7 @@ import VaultStore
 func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
     let vault = arguments.operands[0]
     try requireVault(vault)
+    try requireUnmounted(vault)
     let mounts = try SessionMounts(home: homeDirectory(), vault: realPath(vault))
     try enterNamespaces()
     let settings = SessionSettings(mounts, command: Array(arguments.operands.dropFirst()))
@@ -48,8 +49,7 @@ func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
 }
 
 private func unlock(_ vault: String, _ arguments: Arguments) throws(Failure) -> UnlockedSpace {
-    let password = try Passwords(arguments).toOpen(vault)
-    return try onVault(vault) { () throws(VaultError) in
+    return try Passwords(arguments).opening(vault) { (password) throws(VaultError) in
         try unlockPatiently(vault, password)
     }
 }

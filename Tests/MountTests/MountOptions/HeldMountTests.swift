@@ -27,13 +27,15 @@ import Testing
         let refused = try run(place, "unmount", "D")
         let held = "held by the mount at \(place.root)/B"
         #expect(refused.status == 1, "\(refused.errors)")
-        #expect(refused.errors.contains("\(held): end that first"), "\(refused.errors)")
+        // A namespace of another test may have a copy of B for a moment, and is named too.
+        #expect(refused.errors.contains(held), "\(refused.errors)")
         #expect(refused.errors.hasSuffix("obscura unmount --end D\n"))
         #expect(try run(place, "status", "D").output.contains("Also held by    the mount at \(place.root)/B"))
         #expect(try place.shell("cat D/albums/note B/note") == "text\ntext\n")
 
         let ended = try run(place, "unmount", "--end", "D")
-        #expect(ended.status == 0 && ended.output == "D: unmounted; it was \(held)\n", "\(ended.errors)")
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output.hasPrefix("D: unmounted; it was \(held)"), "\(ended.output)")
         #expect(place.daemon == nil)
         #expect(try place.shell("findmnt -n B || true").isEmpty)
         try place.mount()

@@ -71,7 +71,8 @@ struct PasswordMountTests {
                     told.insert(ended.errors)
                 }
             }
-            #expect(told == ["obscura: V: the vault is in use: unmount it first (one space at a time)\n"])
+            let directory = place.mountPoint
+            #expect(told == ["obscura: V: mounted at \(directory): obscura unmount \(directory)\n"])
             // These need no password, and no unmounting.
             #expect(try place.run([obscura, "info", "V"]).status == 0)
             #expect(try place.run([obscura, "header", "export", "V", "H-\(options)"]).status == 0)
