@@ -43,17 +43,22 @@ public struct MountEntry: Sendable, Equatable {
         (sharedGroup, masterGroup) = (group("shared:"), group("master:"))
     }
 
+    /// Of a FUSE mount: the user who mounted it.
+    public var mountingUser: UInt32? { numberOption("user_id") }
+
     /// Of a FUSE mount that only one user may enter, root not either: that user, and the group.
     public var onlyUser: (user: UInt32, group: UInt32)? {
-        let words = options.split(separator: ",")
-        func number(_ name: String) -> UInt32? {
-            words.first { $0.hasPrefix(name + "=") }.flatMap { UInt32($0.dropFirst(name.utf8.count + 1)) }
-        }
-        guard !words.contains("allow_other"), let user = number("user_id"), let group = number("group_id")
+        guard !options.split(separator: ",").contains("allow_other"), let user = mountingUser,
+            let group = numberOption("group_id")
         else {
             return nil
         }
         return (user, group)
+    }
+
+    private func numberOption(_ name: String) -> UInt32? {
+        options.split(separator: ",").first { $0.hasPrefix(name + "=") }
+            .flatMap { UInt32($0.dropFirst(name.utf8.count + 1)) }
     }
 
     /// The `device` of a filesystem with this number in `st_dev` of stat(2). Files on btrfs have others.

@@ -18,14 +18,16 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
         return say(try statusText(directory, isJSON: isJSON))
     }
     let table = mountTable()
-    let directories = spacesMounted(table)
+    let directories = spacesMounted(table).filter { directory in
+        geteuid() == 0 || table.last { $0.directory == directory }?.mountingUser == geteuid()
+    }
     let lost = lostMounts()
     for mount in lost { say(isJSON ? mount.json.line : mount.statusText) }
     if directories.isEmpty {
         if !isJSON && lost.isEmpty { say("nothing is mounted") }
         return
     }
-    // Mounts of other users do not answer, which is no failure.
+    // A mount may go meanwhile, which is no failure if another answers.
     var failed: Failure?
     var hanging: Failure?
     var isAnswered = false

@@ -81,6 +81,10 @@ import Testing
         if geteuid() == 0 {
             // Not even root looks into another's mount.
             #expect(open(place.albums, O_RDONLY) < 0 && errno == EACCES)
+            // For a user who has none, there is no mount.
+            let stranger = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
+            let status = try place.run(stranger + ["bin/obscura", "status"])
+            #expect(status.status == 0 && status.output == "nothing is mounted\n", "\(status.errors)")
         }
         #expect(try run(place, "bin/obscura", "unmount", "D").status == 0)
         #expect(place.daemon == nil)
