@@ -23,17 +23,21 @@ extension TreeSession {
         }
     }
 
-    private func destroySome(_ inode: Inode, rows: Int, _ change: Change) throws(FileError) -> Bool {
+    /// Destroys an inode, or as many of its extents as a change takes: true once it is gone.
+    func destroySome(_ inode: Inode, rows: Int, _ change: Change) throws(FileError) -> Bool {
         let tree = change.tree
         let content = inode.row.content
         let overwrites = inode.isPhoto || inode.isCopy || inode.isVersion
-        if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
+        if content != 0 && (inode.row.size > 0 || inode.row.flags.contains(.shared)),
             try !tree.copies.leaveContent(of: inode)
         {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: rows))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
                 space.free(try tree.contents.unnamed(runs, of: content), overwriting: overwrites)
+                // A root between two batches may be the last one.
+                inode.row.allocated -= min(inode.row.allocated, runs.reduce(0) { $0 + $1.length })
+                tree.touch(inode)
             }
             if runs.count == rows { return false }
             tree.newlyRetired.add(content: content)

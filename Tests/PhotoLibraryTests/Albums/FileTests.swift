@@ -148,6 +148,32 @@ import Testing
         #expect(fixture.usedBytes == 0)
     }
 
+    @Test(arguments: [2, 3]) func `a kill between the batches of a removal leaves nothing to check`(rows: Int)
+        throws
+    {
+        let fixture = try Fixture()
+        try removePartly(fixture, rows: rows)
+        // Reopening audits what was left, and closing what became of it.
+        try fixture.kill()
+        #expect(fixture.usedBytes == 0)
+        try fixture.remount()
+    }
+
+    /// Removes a file in batches of `rows` extents, but for the last ones.
+    private func removePartly(_ fixture: Fixture, rows: Int) throws {
+        let handle = try fixture.createOpen("albums/f")
+        // With holes between them, so that each has a row.
+        for place in 0..<6 { try fixture.write(handle, noise(1000), at: UInt64(place) * 300_000) }
+        try fixture.close(handle)
+        try fixture.library.unlink(3, "f", fixture.caller)
+        for _ in 0..<2 {
+            let isGone = try fixture.library.session.change(for: .removal) { change throws(FileError) in
+                try fixture.library.session.destroySome(change.tree.inode(handle.ino), rows: rows, change)
+            }
+            #expect(!isGone)
+        }
+    }
+
     @Test func `an unlinked file lives until it is forgotten`() throws {
         let fixture = try Fixture()
         let ino = try fixture.put("albums/f", noise(1000))
