@@ -90,7 +90,7 @@ import Testing
         "idle",
     ])
     func `after any end of the mount, deleted photos are in the vault`(end: String) throws {
-        try mount(options: end == "idle" ? "idle=1s" : "rw")
+        try mount(options: end == "idle" ? "idle=10s" : "rw")
         try fill()
         if end != "idle" { try place.shell(end) }
         #expect(eventually { place.daemon == nil })

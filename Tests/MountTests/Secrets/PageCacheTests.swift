@@ -89,7 +89,7 @@ import VaultCrypto
         #expect(try resident(place) == 0)
 
         // A mount that ends by itself.
-        try place.mount(password: "two", options: "idle=1s")
+        try place.mount(password: "two", options: "idle=10s")
         try use(place)
         #expect(eventually { place.daemon == nil })
         #expect(try resident(place) == 0)
