@@ -1,6 +1,7 @@
 import CShims
 import Foundation
 import Glibc
+import LinuxIO
 import TestSupport
 
 /// Plays a history by the built program, through mounts that any program could use.
@@ -157,7 +158,7 @@ final class ProgramPlayer: HistoryPlayer {
     private var daemon: pid_t? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { pid_t($0) }.first { process in
-            let line = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))) ?? Data()
+            let line = contents(ofFile: "/proc/\(process)/cmdline") ?? []
             let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
             return words.dropFirst().first == "--daemon" && words.last == mountPoint
         }

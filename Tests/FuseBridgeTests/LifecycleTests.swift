@@ -15,7 +15,7 @@ extension RealMounts {
         @Test func `a mount is usable when it says so, and shows nothing of its content`() throws {
             try withMount { mount throws in
                 #expect(try status(mount.mountPoint).st_mode & S_IFMT == S_IFDIR)
-                let table = try read("/proc/self/mountinfo").split(separator: "\n")
+                let table = try #require(kernelText("/proc/self/mountinfo")).split(separator: "\n")
                 let line = try #require(table.first { $0.contains(mount.mountPoint) })
                 #expect(line.contains(" - fuse.obscura obscura "))
                 #expect(line.contains("nosuid,nodev") && line.contains("noatime"))
@@ -43,7 +43,7 @@ extension RealMounts {
         /// Whether no thread has taken a signal that was sent to this process. Once the mount is gone it would end it.
         private func isPending(_ number: Int32) throws -> Bool {
             let label = "ShdPnd:\t"
-            let lines = try read("/proc/self/status").split(separator: "\n")
+            let lines = try #require(kernelText("/proc/self/status")).split(separator: "\n")
             let line = try #require(lines.first { $0.hasPrefix(label) })
             let pending = try #require(UInt64(line.dropFirst(label.count), radix: 16))
             return pending & 1 << UInt64(number - 1) != 0

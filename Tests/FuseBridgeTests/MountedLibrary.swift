@@ -1,4 +1,5 @@
 import Foundation
+import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
@@ -98,10 +99,7 @@ final class MountedLibrary: @unchecked Sendable {
     }
 }
 
-func isMountPoint(_ path: String) -> Bool {
-    let table = (try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)) ?? ""
-    return table.split(separator: "\n").contains { $0.split(separator: " ")[4] == path }
-}
+func isMountPoint(_ path: String) -> Bool { mountTable().contains { $0.directory == path } }
 
 /// Mounts, runs the test, and always unmounts.
 func withMount(_ change: (inout MountOptions) -> Void = { _ in }, _ body: (MountedLibrary) throws -> Void)

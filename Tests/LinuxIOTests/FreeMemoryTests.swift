@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LinuxIO
+import TestSupport
 import Testing
 
 /// Memory of this process that it has freed, and the system does not have.
@@ -26,7 +27,7 @@ import Testing
 
     /// Resident memory: the second number of /proc/self/statm, in pages.
     private static func usedBytes() throws -> Int {
-        let words = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
+        let words = try #require(kernelText("/proc/self/statm")).split(separator: " ")
         return try #require(Int(words[1])) * Int(getpagesize())
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LinuxIO
@@ -7,7 +8,7 @@ import Testing
 @Suite("System calls: threads bound to a processor") struct ProcessorTests {
     /// Those that the calling thread may use, as the kernel lists them: `0-3,8`.
     private static func processors() -> String {
-        let lines = (try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8)) ?? ""
+        let lines = kernelText("/proc/thread-self/status") ?? ""
         let line = lines.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
         return String(line?.split(separator: "\t").last ?? "")
     }

@@ -154,7 +154,7 @@ extension WorkerTests {
             }
             #expect(eventually { home.processes.count >= 3 })
             for process in home.processes {
-                let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
+                let status = kernelText("/proc/\(process)/status") ?? ""
                 let line = status.split(separator: "\n").first { $0.hasPrefix("Uid:") }
                 let users = (line ?? "").split(whereSeparator: { $0 == "\t" || $0 == " " }).dropFirst()
                 #expect(!users.contains("0"), "\(status)")

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 @testable import PhotoImaging
 
@@ -49,8 +50,8 @@ final class DataHome {
     var processes: [Int32] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { Int32($0) }.filter { process in
-            let line = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))) ?? Data()
-            return line.range(of: Data(root.utf8)) != nil || line.range(of: Data("\(nap)".utf8)) != nil
+            let line = kernelText("/proc/\(process)/cmdline") ?? ""
+            return line.contains(root) || line.contains("\(nap)")
         }
     }
 

@@ -252,8 +252,8 @@ extension WorkerTests {
         }
 
         private func isNap(_ process: Int32) -> Bool {
-            let line = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))) ?? Data()
-            return line.starts(with: Data("sleep".utf8))
+            let line = kernelText("/proc/\(process)/cmdline") ?? ""
+            return line.hasPrefix("sleep")
         }
 
         /// As when the daemon is killed: the outer process takes the inner ones with it.
@@ -271,7 +271,7 @@ extension WorkerTests {
         }
 
         private func parent(of process: Int32) -> Int32? {
-            let line = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
+            let line = kernelText("/proc/\(process)/stat") ?? ""
             guard let close = line.lastIndex(of: ")") else { return nil }
             return Int32(line[close...].split(separator: " ")[2])
         }

@@ -130,7 +130,7 @@ extension WorkerTests {
                 for worker in workerProcesses() where !killed.contains(worker) {
                     // A worker's first fork only tries the sandbox: it has no picture.
                     guard let found = workerProcesses(of: worker).first,
-                        let maps = try? String(contentsOfFile: "/proc/\(found)/maps", encoding: .utf8),
+                        let maps = kernelText("/proc/\(found)/maps"),
                         maps.contains("/memfd:obscura")
                     else { continue }
                     decoder = found
@@ -252,7 +252,7 @@ extension WorkerTests {
             let group = expectCancelled(workers, end)
             #expect(eventually { workerProcesses().first.map { sched_getscheduler($0) } == 5 })
             let process = try #require(workerProcesses().first)
-            let session = try? String(contentsOfFile: "/proc/\(process)/autogroup", encoding: .utf8)
+            let session = kernelText("/proc/\(process)/autogroup")
             if let session { #expect(session.contains("nice 19")) }
             end.cancel()
             group.wait()

@@ -19,8 +19,8 @@ extension WorkerTests {
             // The fork by which a worker tries its sandbox is none: it has no picture.
             let isConfined = eventually {
                 guard let worker = workerProcesses().first, let found = workerProcesses(of: worker).first,
-                    let text = try? String(contentsOfFile: "/proc/\(found)/status", encoding: .utf8),
-                    let maps = try? String(contentsOfFile: "/proc/\(found)/maps", encoding: .utf8)
+                    let text = kernelText("/proc/\(found)/status"),
+                    let maps = kernelText("/proc/\(found)/maps")
                 else { return false }
                 decoder = found
                 for line in text.split(separator: "\n") {
@@ -37,12 +37,12 @@ extension WorkerTests {
             }
             let held = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(decoder)/fd").sorted()
             #expect(held == ["0", "1", "2"])
-            let limits = try String(contentsOfFile: "/proc/\(decoder)/limits", encoding: .utf8)
+            let limits = try #require(kernelText("/proc/\(decoder)/limits"))
             #expect(limits.contains(#/Max core file size +0 /#))
             #expect(limits.contains(#/Max address space +1073741824 /#))
             #expect(limits.contains(#/Max cpu time +10 /#))
-            let environment = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(decoder)/environ"))
-            #expect(environment == Data("SWIFT_BACKTRACE=enable=no\0".utf8))
+            let environment = try #require(kernelText("/proc/\(decoder)/environ"))
+            #expect(environment == "SWIFT_BACKTRACE=enable=no\0")
             workers.shutDown()
             group.wait()
         }

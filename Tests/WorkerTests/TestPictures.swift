@@ -191,7 +191,7 @@ extension ThumbnailWorkers {
 func workerProcesses(of parent: Int32 = getpid()) -> [Int32] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     return names.compactMap { Int32($0) }.filter { process in
-        guard let line = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
+        guard let line = kernelText("/proc/\(process)/stat"),
             let close = line.lastIndex(of: ")"), line.contains("(obscura-worker)")
         else { return false }
         let fields = line[close...].split(separator: " ")

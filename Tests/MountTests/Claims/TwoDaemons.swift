@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxIO
 import Synchronization
 import TestSupport
 import Testing
@@ -127,7 +128,7 @@ final class TwoDaemons {
     func daemon(_ number: Int) -> pid_t? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { pid_t($0) }.first { process in
-            let line = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))) ?? Data()
+            let line = contents(ofFile: "/proc/\(process)/cmdline") ?? []
             let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
             return words.dropFirst().first == "--daemon" && words.last == directory(number)
         }

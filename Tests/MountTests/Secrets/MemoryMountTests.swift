@@ -38,7 +38,7 @@ import VaultCrypto
 
     /// State and parent of a process, proc(5).
     private func stat(_ process: pid_t) -> (state: Substring, parent: pid_t) {
-        let line = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
+        let line = kernelText("/proc/\(process)/stat") ?? ""
         let words = line.split(separator: ")").last?.split(separator: " ") ?? []
         return words.count > 1 ? (words[0], pid_t(words[1]) ?? 0) : ("", 0)
     }

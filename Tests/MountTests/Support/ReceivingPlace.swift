@@ -63,8 +63,7 @@ final class ReceivingPlace {
 
     /// The process of the server.
     var server: pid_t? {
-        let children = try? String(
-            contentsOfFile: "/proc/\(process)/task/\(process)/children", encoding: .utf8)
+        let children = kernelText("/proc/\(process)/task/\(process)/children")
         return children?.split(separator: " ").compactMap { pid_t($0) }.first
     }
 

@@ -252,7 +252,7 @@ private func pictureWorkers(of daemon: pid_t) -> [pid_t] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     return names.compactMap { pid_t($0) }.filter { process in
         // "PID (NAME) STATE PARENT …"; the name has no spaces.
-        let words = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8))?.split(
+        let words = kernelText("/proc/\(process)/stat")?.split(
             separator: " ")
         guard let words, words.count > 3 else { return false }
         return words[1] == "(obscura-worker)" && words[3] == "\(daemon)"
