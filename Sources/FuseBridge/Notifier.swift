@@ -59,10 +59,8 @@ final class Notifier: TreeObserver {
     }
 
     #if DEBUG
-        /// Microseconds before each message, for tests in which the kernel is told late.
-        func setDelay(_ microseconds: UInt32) {
-            for queue in [queue, days] { queue.delay.store(microseconds, ordering: .relaxed) }
-        }
+        /// For tests: messages are held back until a request awaits them, which it does patiently.
+        func holdUntilAwaited(_ isHeld: Bool) { queue.hold(isHeld) }
     #endif
 }
 
@@ -91,13 +89,11 @@ private final class NoticeQueue: @unchecked Sendable {
     private let change = Condition()
     private var waiting: [Message] = []
     private var known: Set<Message> = []
-    /// Messages that the thread is sending, or has just sent.
-    private var batch: [Message] = []
+    /// Messages that the thread is sending: the first is on its way.
+    private var batch: ArraySlice<Message> = []
     /// Signalled when a lost name was sent.
     private let progress = Condition()
     private var (lostCount, lostSentCount) = (0, 0)
-    /// The directories that the kernel has locked for the requests that wait.
-    private var locked: [UInt64] = []
     private var hasOverflowed = false
     private var isSending = false
     private var isStopping = false
@@ -105,8 +101,11 @@ private final class NoticeQueue: @unchecked Sendable {
 
     private let waitingMax: Int
 
+    /// A client's process may hold the lock of a directory as long as it likes.
+    private var patienceMilliseconds: Int64 = 100
     #if DEBUG
-        let delay = Atomic<UInt32>(0)
+        private var isHeld = false
+        private var isAwaited = false
     #endif
 
     init(waitingMax: Int) { self.waitingMax = waitingMax }
@@ -117,19 +116,22 @@ private final class NoticeQueue: @unchecked Sendable {
         lock.withLock {
             let count = lostCount
             guard lostSentCount < count else { return }
-            locked += directories
-            defer { for directory in directories { locked.removeAll { $0 == directory } } }
-            // Two requests would wait for each other's directories otherwise.
-            let isBlocked = (batch + waiting).contains { $0.directory.map(locked.contains) ?? false }
-            let end = MonotonicClock.milliseconds + Self.lostNamesMilliseconds
+            #if DEBUG
+                isAwaited = true
+                change.signalAll()
+                defer { isAwaited = false }
+            #endif
+            // They are sent in order, so messages that come later hold up none of those before.
+            func isInLocked(_ message: Message) -> Bool {
+                message.directory.map(directories.contains) ?? false
+            }
+            let isBlocked = batch.contains(where: isInLocked) || waiting.contains(where: isInLocked)
+            let end = MonotonicClock.milliseconds + patienceMilliseconds
             while !isBlocked, lostSentCount < count, !isStopping, MonotonicClock.milliseconds < end {
                 progress.wait(lock, untilMilliseconds: end)
             }
         }
     }
-
-    /// A client's process may hold the lock of a directory as long as it likes.
-    private static let lostNamesMilliseconds: Int64 = 100
 
     /// Enqueues a message unless an equal one is queued: that one will be sent after this call as well.
     func add(_ message: Message) {
@@ -162,21 +164,37 @@ private final class NoticeQueue: @unchecked Sendable {
         thread = nil
     }
 
+    #if DEBUG
+        func hold(_ isHeld: Bool) {
+            lock.withLock {
+                self.isHeld = isHeld
+                patienceMilliseconds = isHeld ? 60_000 : 100
+                change.signalAll()
+            }
+        }
+
+        private func awaitRequest() {
+            lock.withLock { while isHeld, !isAwaited, !isStopping { change.wait(lock) } }
+        }
+    #endif
+
     private func run(_ session: Session) {
         while let (messages, overflowed) = take() {
             for message in messages {
                 #if DEBUG
-                    usleep(delay.load(ordering: .relaxed))
+                    awaitRequest()
                 #endif
                 send(message, session.pointer)
-                if message.isLost { noteLostSent() }
+                noteSent(message)
             }
             if overflowed { forgetAllNames(session.pointer) }
         }
     }
 
-    private func noteLostSent() {
+    private func noteSent(_ message: Message) {
         lock.withLock {
+            batch.removeFirst()
+            guard message.isLost else { return }
             lostSentCount += 1
             progress.signalAll()
         }
@@ -186,11 +204,10 @@ private final class NoticeQueue: @unchecked Sendable {
     private func take() -> (messages: [Message], overflowed: Bool)? {
         lock.withLock {
             isSending = false
-            batch = []
             while waiting.isEmpty && !isStopping { change.wait(lock) }
             guard !isStopping else { return nil }
             isSending = true
-            batch = waiting
+            batch = waiting[...]
             defer {
                 waiting = []
                 known = []

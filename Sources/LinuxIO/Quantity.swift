@@ -69,5 +69,21 @@ package func sizeText(_ bytes: UInt64) -> String {
     return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
 }
 
+/// How many photos of 4 MB fit, with two digits that count: "1,000".
+///
+/// - Parameter separator: between groups of three digits.
+package func photosText(_ bytes: UInt64, separator: String = ",") -> String {
+    let count = bytes / 4_000_000
+    var power: UInt64 = 1
+    while count / power >= 100 { power *= 10 }
+    var digits = String(count / power * power)[...]
+    var groups: [Substring] = []
+    while digits.count > 3 {
+        groups.insert(digits.suffix(3), at: 0)
+        digits = digits.dropLast(3)
+    }
+    return ([digits] + groups).joined(separator: separator)
+}
+
 /// The sum of two sizes in bytes, at most `Quantity.max`: sparse files may claim more together.
 package func sizeSum(_ a: UInt64, _ b: UInt64) -> UInt64 { (Quantity(a) + Quantity(b)).value }

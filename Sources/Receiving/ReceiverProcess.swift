@@ -140,13 +140,3 @@ final class ReceiverProcess: @unchecked Sendable {
         }
     }
 }
-
-extension ReceiveLimits {
-    /// `least` in a debug build with `OBSCURA_LIMITS=least` in its environment.
-    static let ofProcess: ReceiveLimits = {
-        #if DEBUG
-            if let name = getenv("OBSCURA_LIMITS"), String(cString: name) == "least" { return .least }
-        #endif
-        return ReceiveLimits()
-    }()
-}

@@ -45,13 +45,3 @@ func listeningAddress() -> [UInt8]? {
 }
 
 private func addressFamily(_ raw: UnsafeRawBufferPointer) -> UInt16 { raw.loadUnaligned(as: UInt16.self) }
-
-extension ReceiveLimits {
-    /// `least` in a debug build with `OBSCURA_LIMITS=least` in its environment.
-    static let ofProcess: ReceiveLimits = {
-        #if DEBUG
-            if let name = getenv("OBSCURA_LIMITS"), String(cString: name) == "least" { return .least }
-        #endif
-        return ReceiveLimits()
-    }()
-}

@@ -1,7 +1,8 @@
 import CAdwaita
 import Glibc
+import LinuxIO
 
-/// A dialog that runs one command: fields, a button that runs it, and what came of it.
+/// A dialog that runs one command: fields, a button that runs it, progress, and a message if it fails.
 ///
 /// Its widgets hold it by their signals.
 class Form {
@@ -99,7 +100,8 @@ class Form {
                 return
             }
             let (total, free) = (sizeText(bytes * UInt64(spaces)), freeBytes(disk()).map(sizeText) ?? "?")
-            let photos = Word.sizePhotos.with(sizeText(bytes), photosText(bytes))
+            let photos = Word.sizePhotos.with(
+                sizeText(bytes), photosText(bytes, separator: Language.current.digitSeparator))
             note.set("label", photos + " " + Word.sizeTotal.with(total, free))
         }
         field.replaceText(text)
@@ -132,7 +134,7 @@ class Form {
         return row
     }
 
-    /// Whether a new password was typed twice, and alike. Otherwise says what is wrong.
+    /// Whether a new password was typed twice, and alike. Otherwise shows a message.
     func isTypedTwice(_ password: Object, _ again: Object) -> Bool {
         guard isFilled(password) else {
             complain(Word.typePassword.text, at: password)
@@ -148,7 +150,7 @@ class Form {
 
     // MARK: Complaints
 
-    /// Says what is wrong, beside nothing or at a field, which is selected for another try.
+    /// Shows a message about a mistake; the field with the mistake is selected for another try.
     func complain(_ text: String, at field: Object? = nil) {
         forgetComplaint()
         complaint.set("label", text).set("visible", true)
@@ -177,8 +179,8 @@ class Form {
     /// Runs a command. The fields cannot be used meanwhile.
     ///
     /// - Parameters:
-    ///   - doing: what the progress bar says.
-    ///   - measure: what part is done, and how that reads; nil: it is not known.
+    ///   - doing: the text of the progress bar.
+    ///   - measure: the part that is done, and a text for it; nil while neither is known.
     ///   - done: of a command that succeeded. The form is closed then.
     ///   - failed: of another one; true if it has said so itself.
     func run(

@@ -1,7 +1,7 @@
 import CAdwaita
 import Glibc
 
-/// The window: a row for each vault, and what can be done with it.
+/// The window: a row for each vault, with its buttons and its menu.
 final class MainWindow {
     let window: Object
     private let group = preferencesGroup()
@@ -54,7 +54,7 @@ final class MainWindow {
 
     var openVaults: [Vault] { rows.values.map(\.vault).filter(\.isOpen) }
 
-    // MARK: What is there
+    // MARK: Rows
 
     /// Looks for vaults, and for what is mounted, anew. Several calls at once are one.
     func refresh() {
@@ -65,8 +65,7 @@ final class MainWindow {
         isRefreshing = true
         VaultSearch.start(remembered + chosen) { [self] found in
             _ = Command(["status", "--json"]) { [self] end in
-                let daemons = MountDaemon.all()
-                update(found + daemons.map(\.vault), end.output, daemons)
+                update(found + Vault.paths(inStatus: end.output), end.output)
                 isRefreshing = false
                 if isStale {
                     isStale = false
@@ -76,7 +75,7 @@ final class MainWindow {
         }
     }
 
-    private func update(_ found: [String], _ status: String, _ daemons: [MountDaemon]) {
+    private func update(_ found: [String], _ status: String) {
         let paths = Set(found.map(resolvedPath))
         // A search that began before a vault was chosen does not know it.
         for (path, row) in rows where !paths.contains(path) && !isStale {
@@ -85,7 +84,7 @@ final class MainWindow {
         }
         for path in paths.sorted() {
             let row = rows[path] ?? makeRow(path)
-            row.vault.apply(status: status, daemons)
+            row.vault.apply(status: status)
         }
         gtk_stack_set_visible_child_name(stack.opaque, rows.isEmpty ? "empty" : "vaults")
         changed()
@@ -105,7 +104,7 @@ final class MainWindow {
 
     /// The kernel tells when a mount comes or goes, whoever mounts.
     private func watchMounts() {
-        let table = open(Mount.table, O_RDONLY | O_CLOEXEC)
+        let table = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)
         guard table >= 0 else { return }
         let changed: () -> Void = { [self] in soon(after: 300) { self.refresh() } }
         g_unix_fd_add_full(
@@ -116,7 +115,7 @@ final class MainWindow {
             }, Box(changed).retained, releaseBox)
     }
 
-    // MARK: What can be done
+    // MARK: Commands
 
     func create() {
         CreateForm(window) { [self] path, end in
@@ -148,7 +147,7 @@ final class MainWindow {
         _ = Command(["status", "--json"]) { [self] end in
             let row = rows[path] ?? makeRow(path)
             refresh()
-            row.vault.apply(status: end.output, MountDaemon.all())
+            row.vault.apply(status: end.output)
             row.setRemembered(remembered.contains(path))
             gtk_stack_set_visible_child_name(stack.opaque, "vaults")
             if let directory = row.vault.directory { showFolder(directory) } else { unlock(row.vault) }
@@ -227,7 +226,7 @@ final class MainWindow {
         }
     }
 
-    /// Says that something succeeded, and what the program warns of: its lines that begin with a vault or a place.
+    /// Says that a command succeeded, and shows its warnings: lines that begin with a path.
     private func say(_ text: String?, _ end: CommandEnd) {
         if let text {
             let escaped = g_markup_escape_text(text, -1)
@@ -309,7 +308,7 @@ final class VaultRow {
             button.named(name.with(vault.name))
         }
         if hadFocus, !isBusy { gtk_widget_grab_focus(first.widget) }
-        // What a vault of one space cannot do stays, with the reason.
+        // Entries that a vault of one space does not support stay in the menu, with the reason.
         let hasSeveral = vault.spaces > 1
         add.set("enabled", hasSeveral && !vault.isOpen)
         grow.set("enabled", hasSeveral)

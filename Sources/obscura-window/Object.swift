@@ -1,6 +1,6 @@
 import CAdwaita
 
-/// A GObject, of whatever class. GTK frees it; nothing here counts references.
+/// A GObject of any class. GTK frees it; nothing here counts references.
 struct Object: Equatable {
     let pointer: UnsafeMutableRawPointer
 

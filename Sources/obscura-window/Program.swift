@@ -6,13 +6,13 @@ struct CommandEnd {
     /// As obscura(1) lists them; -1: a signal ended it, or it did not start.
     var status: Int32
     var output: String
-    /// What it wrote on standard error, line by line, without its name.
+    /// Lines of its standard error, without the name of the program.
     var lines: [String]
 
     static let wrongPassword: Int32 = 4
     static let interrupted: Int32 = 130
 
-    /// What the user is to read: errors, and warnings of a command that succeeded.
+    /// Errors for the user, or warnings of a command that succeeded.
     var message: String { lines.joined(separator: "\n") }
 }
 

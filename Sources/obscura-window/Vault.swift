@@ -1,7 +1,8 @@
 import CAdwaita
 import Glibc
+import LinuxIO
 
-/// What anyone can see of a vault, and where it is mounted.
+/// The public properties of a vault, and the directory of its mount.
 struct Vault: Equatable {
     /// Absolute.
     var path: String
@@ -28,16 +29,20 @@ struct Vault: Equatable {
     }
 
     /// The answer of `obscura status --json`: a line for each mount.
-    mutating func apply(status: String, _ daemons: [MountDaemon]) {
+    mutating func apply(status: String) {
         (directory, isReadOnly, isLost) = (nil, false, false)
-        for line in status.split(separator: "\n") {
+        for line in status.split(separator: "\n") where jsonPath("vault", of: line) == path {
             if let place = jsonPath("mounted_at", of: line) {
-                let isHere = daemons.contains { $0.vault == path && resolvedPath($0.directory) == place }
-                if isHere { (directory, isReadOnly) = (place, jsonMember("read_only", of: line) == "true") }
-            } else if jsonPath("vault", of: line) == path {
+                (directory, isReadOnly) = (place, jsonMember("read_only", of: line) == "true")
+            } else {
                 isLost = true
             }
         }
+    }
+
+    /// The vaults of the mounts in that answer.
+    static func paths(inStatus status: String) -> [String] {
+        status.split(separator: "\n").compactMap { jsonPath("vault", of: $0) }
     }
 }
 
@@ -47,7 +52,8 @@ enum RememberedVaults {
     private static let directory = String(cString: g_get_user_config_dir()) + "/obscura-window"
 
     static func load() -> [String] {
-        contents(ofFile: directory + "/vaults").split(separator: "\n").map(String.init)
+        String(decoding: contents(ofFile: directory + "/vaults") ?? [], as: UTF8.self)
+            .split(separator: "\n").map(String.init)
     }
 
     static func save(_ paths: [String]) {
@@ -72,16 +78,6 @@ func shownPath(_ path: String) -> String {
 
 // MARK: Sizes
 
-/// "6.2 GiB": one decimal below 10 units.
-func sizeText(_ bytes: UInt64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-    var (unit, whole, tenths) = (0, bytes, UInt64(0))
-    while whole >= 1024, unit < units.count - 1 {
-        (whole, tenths, unit) = (whole / 1024, whole % 1024 * 10 / 1024, unit + 1)
-    }
-    return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
-}
-
 /// "4 GiB", "4G", "4 gb", "500M": powers of 1024, in any digits. Nil for anything else, and below a megabyte.
 func parseSize(_ text: String) -> UInt64? {
     let text = text.lowercased().filter { $0 != " " && $0 != "\u{A0}" }
@@ -100,21 +96,7 @@ func parseSize(_ text: String) -> UInt64? {
 /// A size for obscura(1).
 func sizeWord(_ bytes: UInt64) -> String { "\(bytes >> 20)M" }
 
-/// The photos of 4 MB that fit, with one or two digits that count: "about 1,000".
-func photosText(_ bytes: UInt64) -> String {
-    var (number, power) = (bytes / 4_000_000, UInt64(1))
-    while number / power >= 100 { power *= 10 }
-    number = number / power * power
-    var groups: [String] = []
-    while number >= 1000 {
-        let last = "\(number % 1000)"
-        groups.insert(String(repeating: "0", count: 3 - last.count) + last, at: 0)
-        number /= 1000
-    }
-    return (["\(number)"] + groups).joined(separator: Language.current.digitSeparator)
-}
-
-/// What a disk has left for this user; nil if it does not say.
+/// Bytes that this user can still write to the disk of a path; nil if the disk does not tell.
 func freeBytes(_ path: String) -> UInt64? {
     var usage = statvfs()
     guard statvfs(path, &usage) == 0 else { return nil }

@@ -1,5 +1,6 @@
 import CAdwaita
 import Glibc
+import LinuxIO
 
 /// Opens a vault with a password.
 final class UnlockForm: Form {
@@ -33,7 +34,7 @@ final class UnlockForm: Form {
 
 /// Where the next vault is mounted: `~/Photos`, or a name beside it if that is in use.
 private func freeMountPoint() -> String {
-    let mounts = Mount.all()
+    let mounts = mountTable()
     let base = String(cString: g_get_home_dir()) + "/Photos"
     return ([base] + (2...99).map { "\(base) \($0)" }).first { path in
         !mounts.contains { $0.directory == path } && isFree(path)

@@ -1,5 +1,6 @@
 import CAdwaita
 import Glibc
+import LinuxIO
 
 /// A search for vaults in the home directory and on removable disks.
 ///
@@ -13,7 +14,7 @@ struct VaultSearch {
     /// Bounds the time that it takes.
     private static let directoriesMax = 20_000
 
-    private let mounts = Mount.all()
+    private let mounts = mountTable()
     private var directoriesLeft = Self.directoriesMax
     private var found: [String] = []
 
@@ -38,7 +39,7 @@ struct VaultSearch {
     private mutating func run() {
         search(String(cString: g_get_home_dir()), Self.homeDepth)
         let user = String(cString: g_get_user_name())
-        for mount in mounts where mount.type != Mount.obscura {
+        for mount in mounts where mount.type != "fuse.obscura" {
             let top = mount.directory.split(separator: "/").dropLast().joined(separator: "/")
             if ["media", "media/" + user, "run/media/" + user].contains(top) {
                 search(mount.directory, Self.diskDepth)
@@ -72,67 +73,6 @@ struct VaultSearch {
             if !mounts.contains(where: { $0.directory == inner }) { search(inner, depth - 1) }
         }
     }
-}
-
-/// A line of the mount table.
-struct Mount {
-    static let obscura = "fuse.obscura"
-    static let table = "/proc/self/mountinfo"
-
-    var directory: String
-    var type: String
-
-    static func all() -> [Mount] {
-        contents(ofFile: table).split(separator: "\n").compactMap { line in
-            let words = line.split(separator: " ")
-            guard words.count > 6, let dash = words.firstIndex(of: "-"), dash + 1 < words.count else {
-                return nil
-            }
-            return Mount(directory: unescaped(words[4]), type: String(words[dash + 1]))
-        }
-    }
-
-    /// The kernel writes blanks, newlines and backslashes as three octal digits.
-    private static func unescaped(_ word: Substring) -> String {
-        let parts = word.split(separator: "\\", omittingEmptySubsequences: false)
-        let bytes = parts.dropFirst().flatMap { part in
-            [UInt8(part.prefix(3), radix: 8) ?? UInt8(ascii: "?")] + part.dropFirst(3).utf8
-        }
-        return String(decoding: parts[0].utf8 + bytes, as: UTF8.self)
-    }
-}
-
-/// A process that serves a mount: `obscura --daemon -o WORDS VAULT DIR`.
-struct MountDaemon {
-    private static let words = ["--daemon", "--foreground"]
-
-    /// Resolved.
-    var vault: String
-    /// As it was named when it was mounted.
-    var directory: String
-
-    /// Of this mount namespace or another: a private session's has another word.
-    static func all() -> [MountDaemon] {
-        guard let directory = g_dir_open("/proc", 0, nil) else { return [] }
-        defer { g_dir_close(directory) }
-        var daemons: [MountDaemon] = []
-        while let name = g_dir_read_name(directory) {
-            guard let process = Int32(String(cString: name)) else { continue }
-            let line = contents(ofFile: "/proc/\(process)/cmdline").split(separator: "\0").map(String.init)
-            if line.count == 6, words.contains(line[1]) {
-                daemons.append(MountDaemon(vault: line[4], directory: line[5]))
-            }
-        }
-        return daemons
-    }
-}
-
-/// Empty if it cannot be read.
-func contents(ofFile path: String) -> String {
-    var (bytes, length) = (UnsafeMutablePointer<CChar>?.none, gsize(0))
-    guard g_file_get_contents(path, &bytes, &length, nil) != 0 else { return "" }
-    defer { g_free(bytes) }
-    return String(decoding: UnsafeRawBufferPointer(start: bytes, count: Int(length)), as: UTF8.self)
 }
 
 /// The path without links, but for its last name: asking a mount for that one may wait. `path` itself if there is none.

@@ -159,19 +159,5 @@ private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords
 /// `4 GiB: about 1,000 photos. The vault takes 8 GiB at once.`
 func sizeHint(_ bytes: UInt64, spaces: Int) -> String {
     let whole = sizeText((Quantity(bytes) * Quantity(UInt64(spaces))).value)
-    return "\(sizeText(bytes)): \(photosText(bytes)). The vault takes \(whole) at once."
-}
-
-/// How many photos of 4 MB fit, with two digits that count.
-private func photosText(_ bytes: UInt64) -> String {
-    let count = bytes / 4_000_000
-    var power: UInt64 = 1
-    while count / power >= 100 { power *= 10 }
-    var digits = String(count / power * power)
-    var groups: [Substring] = []
-    while digits.count > 3 {
-        groups.insert(digits.suffix(3), at: 0)
-        digits.removeLast(3)
-    }
-    return "about \(([digits[...]] + groups).joined(separator: ",")) photos"
+    return "\(sizeText(bytes)): about \(photosText(bytes)) photos. The vault takes \(whole) at once."
 }

@@ -47,24 +47,20 @@ struct Passwords {
         _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
     ) throws(Failure) -> Opened {
         var refused: Failure?
-        for _ in 1..<Self.attemptsMax {
+        var attempt = 0
+        while true {
+            attempt += 1
             do throws(Failure) {
                 let password = try toOpen(vault)
                 return try onVault(vault) { () throws(VaultError) in try body(password) }
             } catch {
                 // Nothing typed after a wrong password ends the dialogue.
                 if let refused, error.status == .usage { throw refused }
-                guard error.status == .noSpaceOpens, let terminal = try terminal() else { throw error }
+                guard error.status == .noSpaceOpens, attempt < Self.attemptsMax, let terminal = try terminal()
+                else { throw error }
                 terminal.tell("No space opens with this password: is Caps Lock on?")
                 refused = error
             }
-        }
-        do throws(Failure) {
-            let password = try toOpen(vault)
-            return try onVault(vault) { () throws(VaultError) in try body(password) }
-        } catch {
-            if let refused, error.status == .usage { throw refused }
-            throw error
         }
     }
 

@@ -79,7 +79,7 @@ extension LostMount {
         return rows.map { statusRow($0, $1) }.joined(separator: "\n")
     }
 
-    /// The output of `obscura status --json`: an object that other mounts have no member `vault` in.
+    /// The output of `obscura status --json`: an object whose `mounted_at` is null.
     fileprivate var json: JSON {
         .object([
             ("mounted_at", .null), ("vault", .path(server.daemon.vault)),
@@ -101,12 +101,15 @@ private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> St
         let holders = mountHolders(ofDevice: entry.device, besides: entry)
         if !holders.isEmpty { values["holders"] = holdersText(holders) }
     }
+    values["vault"] = runningDaemon(of: place)?.daemon.vault
     return isJSON ? statusJSON(place, values) : statusText(place, values)
 }
 
 /// The output of `obscura status --json` for one mount: an object on one line.
 func statusJSON(_ directory: String, _ values: [String: String]) -> String {
-    var members = [("mounted_at", JSON.path(directory))]
+    var members = [
+        ("mounted_at", JSON.path(directory)), ("vault", values["vault"].map { .path($0) } ?? .null),
+    ]
     let numbers = [
         "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes",
         "unsaved",

@@ -80,7 +80,7 @@ import VaultStore
         #expect(wrapped("a \(long) b", hanging: 1) == "a\n \(long)\n b")
     }
 
-    /// What people type who know other programs.
+    /// Words of other programs.
     @Test(arguments: [
         ("ls", ["status"]), ("list", ["status", "trash"]), ("open", ["mount"]), ("init", ["create"]),
         ("resize", ["grow"]), ("restore", ["trash", "header restore", "export"]), ("lock", ["unmount"]),

@@ -104,7 +104,7 @@ import Testing
         printf '%s\n' "${COMPREPLY[@]}"
         """#
 
-    /// Types the line and Tab in an interactive shell; there, what would be proposed is printed.
+    /// Types the line and Tab in an interactive shell; there, the proposals are printed.
     private static let zsh = #"""
         zmodload zsh/zpty
         zpty shell zsh -f -i

@@ -33,7 +33,7 @@ final class CommandPlace {
 
     init() throws {
         try FileManager.default.createDirectory(atPath: path + "/D", withIntermediateDirectories: true)
-        // What private sessions of other tests copy then goes when it is unmounted here, and does not hold it.
+        // Copies of the mount in private sessions of other tests then go with it, and do not hold it.
         if geteuid() == 0 {
             try #require(Glibc.mount(path, path, nil, UInt(MS_BIND), nil) == 0)
             try #require(Glibc.mount(nil, path, nil, UInt(MS_SHARED), nil) == 0)

@@ -60,7 +60,8 @@ import Testing
         stopped["reason"] = "a \"reason\"\\"
         let text = statusJSON("/p\nq\u{9B}é", stopped)
         #expect(
-            text == #"{"mounted_at": "/p\u000aq\u009bé", "total": 1073741824, "free": 536870912, "#
+            text
+                == #"{"mounted_at": "/p\u000aq\u009bé", "vault": null, "total": 1073741824, "free": 536870912, "#
                 + #""available": 268435456, "photos": 12, "trashed": 0, "thumbnails": 7, "#
                 + #""versions": 0, "version_bytes": 0, "unsaved": 0, "#
                 + #""committed": false, "durable": true, "read_only": false, "unwritten": false, "#

@@ -1,4 +1,5 @@
 import Foundation
+import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
@@ -64,8 +65,8 @@ extension RealMounts {
         @Test func `after a save and a removal every name is right at once`() throws {
             try withMount { mount throws in
                 let notifier = try #require(mount.library.observer as? Notifier)
-                notifier.setDelay(20_000)
-                defer { notifier.setDelay(0) }
+                notifier.holdUntilAwaited(true)
+                defer { notifier.holdUntilAwaited(false) }
                 try FileManager.default.createDirectory(
                     atPath: mount.path("A"), withIntermediateDirectories: false)
                 let album = mount.path("A/a.jpg")
@@ -107,23 +108,19 @@ extension RealMounts {
             }
         }
 
-        /// Each request locks the directory in which a name is lost by the other.
-        @Test func `requests that lose each other's names do not wait for each other`() throws {
-            try withMount { mount throws in
-                let notifier = try #require(mount.library.observer as? Notifier)
-                notifier.setDelay(1000)
-                defer { notifier.setDelay(0) }
-                let directories: [UInt64] = [1 << 40, 2 << 40]
-                DispatchQueue.concurrentPerform(iterations: 4) { worker in
-                    let (own, other) = (directories[worker % 2], directories[1 - worker % 2])
-                    for number in 0..<50 {
-                        notifier.dropEntry(parent: other, name: Name("\(worker)-\(number)"), isInDay: false)
-                        notifier.awaitLostNames(locked: [own])
-                    }
-                }
-                // The kernel answers for a directory that it does not know at once, so all can be sent.
-                #expect(eventually(false) { notifier.hasUnsent })
-            }
+        /// Here nothing is sent: a request returns at once if it would wait for itself, else when its patience ends.
+        @Test func `a request does not wait for a directory that is locked for it`() {
+            let notifier = Notifier(waitingMax: 10)
+            notifier.dropEntry(parent: 2, name: "a", isInDay: false)
+            let begun = MonotonicClock.milliseconds
+            notifier.awaitLostNames(locked: [3])
+            let unlocked = MonotonicClock.milliseconds
+            #expect(unlocked - begun >= 100)
+            notifier.holdUntilAwaited(true)
+            notifier.awaitLostNames(locked: [3, 2])
+            notifier.invalidateEntry(parent: 4, name: "b", isInDay: true)
+            notifier.awaitLostNames(locked: [2, 4])
+            #expect(MonotonicClock.milliseconds - unlocked < 50_000)
         }
 
         /// The kernel locks a directory while a request about it waits for its answer, and for each

@@ -2,7 +2,7 @@ import FileRequests
 import Foundation
 
 extension Fixture {
-    /// Records what a kernel would be told.
+    /// Records the notices for a kernel.
     final class Recorder: TreeObserver, @unchecked Sendable {
         private let lock = NSLock()
         private var entryList: [(UInt64, String)] = []

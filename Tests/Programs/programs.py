@@ -204,7 +204,7 @@ class Life:
         found = self.read(name)
         if found == data:
             return
-        # What else has, or had, the bytes that it has now; and whether they stay so.
+        # Names the other owners of these bytes, and tells whether they stay.
         owners = [str(photo.names() or photo.moment) + " " + state for photo in self.photos
                   for state in ("data", "original") if getattr(photo, state) == found]
         owners += [plain for plain, bytes in self.plain.items() if bytes == found]

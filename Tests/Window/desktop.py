@@ -25,7 +25,7 @@ class Desktop:
         # Pictures show another home directory than that of a test.
         self.home = os.environ.get("OBSCURA_WINDOW_HOME") or tempfile.mkdtemp(prefix="obscura-window-")
         self.shown, self.items = [], []
-        # What is in the user's environment must not reach a window of another home directory.
+        # Variables of the user must not reach a window of another home directory.
         kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
         os.environ.clear()
         os.environ.update(
@@ -119,7 +119,7 @@ class Desktop:
         environment = dict(os.environ, **({"LC_ALL": language} if language else {}))
         return self.start(self.programs + "/obscura-window", *words, env=environment)
 
-    # What a screen reader sees
+    # The tree of a screen reader
 
     def applications(self):
         found = [a for a in self.atspi.Registry.getDesktop(0) if a is not None and a.name == "obscura.Window"]

@@ -66,9 +66,7 @@ class Trial:
         desktop.wait("Create a Vault", "dialog")
         checked = [thing.name for thing in desktop.all() if desktop.has(thing, "CHECKED")]
         self.say("no kind is chosen before the user does", checked == [], checked)
-        self.fill("New password", ALBUM)
-        self.fill("The same again", ALBUM)
-        desktop.key("Return")
+        self.fill_passwords()
         desktop.wait("Choose one of the two kinds.")
         focused = desktop.focused()
         self.say("a screen reader says so", focused is not None and focused.name.startswith("Choose one"), focused)
@@ -87,17 +85,23 @@ class Trial:
         info = json.loads(desktop.obscura("info", self.vault, "--json"))
         self.say("a vault of two spaces is made", (info["spaces"], info["bytes_per_space"]) == (2, 64 << 20), info)
 
+    def begin_creating(self, name):
+        self.desktop.key("ctrl+n")
+        self.desktop.wait("Create a Vault", "dialog")
+        self.fill("Name", name)
+
+    def fill_passwords(self):
+        self.fill("New password", ALBUM)
+        self.fill("The same again", ALBUM)
+        self.desktop.key("Return")
+
     def cancel(self):
         """While the vault is filled the dialog says how far that is, and can give up."""
         desktop = self.desktop
-        desktop.key("ctrl+n")
-        desktop.wait("Create a Vault", "dialog")
-        self.fill("Name", "Large")
+        self.begin_creating("Large")
         desktop.press("Fixed size, with room for a second password")
         self.fill("Size for each password", "1 GiB")
-        self.fill("New password", ALBUM)
-        self.fill("The same again", ALBUM)
-        desktop.key("Return")
+        self.fill_passwords()
         wait(lambda: os.path.exists(desktop.home + "/Large/spaces"), "the filling")
         self.picture("filling")
         desktop.key("Escape")
@@ -206,13 +210,9 @@ class Trial:
 
     def create_growing(self):
         desktop = self.desktop
-        desktop.key("ctrl+n")
-        desktop.wait("Create a Vault", "dialog")
-        self.fill("Name", "Family & Friends")
+        self.begin_creating("Family & Friends")
         desktop.press("One password, grows with its photos")
-        self.fill("New password", ALBUM)
-        self.fill("The same again", ALBUM)
-        desktop.key("Return")
+        self.fill_passwords()
         desktop.wait("Unlock Family & Friends", "push button")
         info = json.loads(desktop.obscura("info", desktop.home + "/Family & Friends", "--json"))
         self.say("a vault that grows is made", info["grows"], info)

@@ -6,7 +6,7 @@ package struct TakeoutReport {
     package internal(set) var memberships = 0
     /// The albums of these names.
     package internal(set) var albums: Set<String> = []
-    /// Those of these names that are in Favourites.
+    /// Names that were added to Favourites.
     package internal(set) var favourites = 0
     /// XMP sidecars that were written from the export's metadata.
     package internal(set) var written = 0

@@ -73,18 +73,12 @@ package final class Renames {
         else { return false }
         if !request.source.isPhoto { return true }
         // A program wrote it in the day itself, so it was classified there and pinned: the saved photo is dated anew.
-        guard request.to.isDay else { return false }
-        let isOntoPhoto: Bool
-        if let target = request.target {
-            isOntoPhoto = target.inode.isPhoto
-        } else if try tree.saves.removedPhoto(request) != nil {
-            isOntoPhoto = true
-        } else {
-            isOntoPhoto =
-                try tree.saves.backup(of: request.newName, in: request.to, except: request.source) != nil
-        }
-        guard isOntoPhoto, try tree.photos.photo(request.source).isPinned else { return false }
-        return try tree.saves.isNewFile(request.source, named: request.sourceID, in: request.from)
+        guard request.to.isDay, try tree.photos.photo(request.source).isPinned,
+            try tree.saves.isNewFile(request.source, named: request.sourceID, in: request.from)
+        else { return false }
+        if let target = request.target { return target.inode.isPhoto }
+        if try tree.saves.removedPhoto(request) != nil { return true }
+        return try tree.saves.backup(of: request.newName, in: request.to, except: request.source) != nil
     }
 
     package func rename(_ request: RenameRequest, _ space: Space, _ change: Change) throws(FileError) {

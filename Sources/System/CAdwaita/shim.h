@@ -1,4 +1,4 @@
-// GTK 4 and libadwaita, and what Swift cannot import of them: variadic functions and casts of functions. No logic.
+// GTK 4 and libadwaita, with wrappers of variadic functions and casts of functions, which Swift cannot import.
 #ifndef OBSCURA_ADWAITA_SHIM_H
 #define OBSCURA_ADWAITA_SHIM_H
 
@@ -28,7 +28,7 @@ static inline int obscura_get_number(void *object, const char *name) {
     return value;
 }
 
-/// Calls `call` with `data` alone, for any signal without a result: what else a signal passes comes after that.
+/// Calls `call` with `data` alone, for any signal without a result: the other values of a signal come after it.
 static inline void obscura_connect(
     void *object, const char *signal, void (*call)(void *), void *data, void (*release)(void *)) {
     g_signal_connect_data(object, signal, G_CALLBACK(call), data, (GClosureNotify)release, G_CONNECT_SWAPPED);
@@ -52,7 +52,7 @@ static inline void obscura_name(void *widget, const char *name) {
     gtk_accessible_update_property(GTK_ACCESSIBLE(widget), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
 }
 
-/// What a screen reader says after the name, and whether the content of a field is wrong.
+/// The description that a screen reader says after the name, and whether the content of a field is wrong.
 static inline void obscura_describe(void *widget, const char *text, int is_wrong) {
     gtk_accessible_update_property(GTK_ACCESSIBLE(widget), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, text, -1);
     gtk_accessible_update_state(

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxIO
 import TestSupport
 import Testing
 
@@ -78,12 +79,16 @@ final class Place {
 
     /// Patiently: a program that another test starts has this process's descriptors until it is a program of its own.
     func unmount(location: SourceLocation = #_sourceLocation) throws {
-        var ended = try run([obscura, "unmount", mountPoint])
-        for _ in 0..<20 where ended.status == 1 && ended.errors.contains(") is using it: ") {
-            usleep(100_000)
-            ended = try run([obscura, "unmount", mountPoint])
+        var errors = ""
+        let isUnmounted = try eventually {
+            let ended = try run([obscura, "unmount", mountPoint])
+            errors = ended.errors
+            try #require(
+                ended.status == 0 || errors.contains(") is using it: "), "\(errors)", sourceLocation: location
+            )
+            return ended.status == 0
         }
-        try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
+        try #require(isUnmounted, "\(errors)", sourceLocation: location)
     }
 
     /// Waits until all that was closed is in a root, which a kill leaves.
@@ -99,7 +104,7 @@ final class Place {
     var daemon: pid_t? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { pid_t($0) }.first { process in
-            let line = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))) ?? Data()
+            let line = contents(ofFile: "/proc/\(process)/cmdline") ?? []
             let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
             return words.dropFirst().first == "--daemon" && words.last == mountPoint
         }

@@ -18,6 +18,7 @@ func bashCompletion() -> String {
         # Completes the words of obscura(1) for bash. Made by: obscura completion bash
 
         _obscura_commands='\((Command.firstWords.map(\.word) + ["help"]).joined(separator: " "))'
+        _obscura_sizes='\(WordKind.sizes)'
         _obscura_mount_options='\(MountOption.all.map(\.given).joined(separator: " "))'
 
         _obscura_second_words() {
@@ -120,7 +121,7 @@ private let bashDriver = #"""
     _obscura_size() {
         local text=$1
         if [[ -z $text ]]; then
-            COMPREPLY=(1G 2G 4G 8G 16G 32G 64G 128G)
+            read -r -a COMPREPLY <<<"$_obscura_sizes"
         elif [[ $text =~ ^[0-9]+$ ]]; then
             COMPREPLY=("${text}M" "${text}G" "${text}T")
         fi

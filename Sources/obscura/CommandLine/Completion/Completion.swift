@@ -40,16 +40,8 @@ extension Command {
 }
 
 extension WordKind {
-    /// Values that a shell proposes; nil where they depend on files or mounts.
-    var proposals: [String]? {
-        switch self {
-        case .words(let words): words
-        case .size: ["1G", "2G", "4G", "8G", "16G", "32G", "64G", "128G"]
-        case .text: []
-        case .mountOptions: MountOption.all.map(\.given)
-        case .vault, .mount, .vaultOrMount, .directory, .file: nil
-        }
-    }
+    /// Sizes that a shell proposes before anything is typed.
+    static let sizes = "1G 2G 4G 8G 16G 32G 64G 128G"
 }
 
 extension MountOption {

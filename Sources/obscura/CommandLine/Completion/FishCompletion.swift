@@ -86,7 +86,7 @@ func fishCompletion() -> String {
             if string match -qr '^[0-9]+$' -- $text
                 printf '%s\\n' {$text}M {$text}G {$text}T
             else
-                printf '%s\\n' 1G 2G 4G 8G 16G 32G 64G 128G
+                printf '%s\\n' \(WordKind.sizes)
             end
         end
 

@@ -37,7 +37,7 @@ func zshCompletion() -> String {
             if [[ $PREFIX == <-> ]]; then
                 compadd -- ${PREFIX}{M,G,T}
             else
-                compadd -- 1G 2G 4G 8G 16G 32G 64G 128G
+                compadd -- \(WordKind.sizes)
             fi
         }
 
