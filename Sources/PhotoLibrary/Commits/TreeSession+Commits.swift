@@ -57,12 +57,13 @@ extension TreeSession {
         func pages(_ count: Int) -> Int { Self.pagesPerRecord * (written + count) + room.unstaged }
         let (many, few) = (min(most, space.limits.recordsPerWrite), min(most, Self.recordsWhenShort))
         if space.ledger.hasRoom(for: .edit, pages: pages(many)) { return many }
-        // In a space of fixed size more slots would take segments of content for good.
-        let fits =
-            space.grows
-            ? space.ledger.makesRoom(for: .edit, pages: pages(few))
-            : space.ledger.hasRoom(for: .edit, pages: pages(few))
-        return fits ? few : nil
+        if space.ledger.hasRoom(for: .edit, pages: pages(few)) { return few }
+        // More slots take room of content for good: in a space of fixed size whole segments, else disk, so not before
+        // the transaction was ended, whose pages count by their worst case.
+        guard space.grows, written == 0, space.ledger.makesRoom(for: .edit, pages: pages(few)) else {
+            return nil
+        }
+        return few
     }
 
     private static let recordsWhenShort = 16

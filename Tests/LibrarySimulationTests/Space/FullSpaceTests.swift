@@ -136,4 +136,18 @@ import Testing
         try machine.removeAll()
         try machine.expectShown(size)
     }
+
+    /// A commit with the records of thousands of small files counted the pages of all of them by their worst case, and
+    /// took half of the disk for slots.
+    @Test func `identity records take no disk for slots that no commit needs`() throws {
+        let session = try Kind.host.session()
+        defer { session.kill() }
+        let machine = FullSpaceMachine(session, seed: 1)
+        try machine.fill([500], most: 2000)
+        let space = session.library.session.space
+        func backed() -> Int { space.parts.lock.withLock { space.parts.slots.backed } }
+        let before = backed()
+        for _ in 0..<3 { session.commit(durable: true) }
+        #expect(backed() <= before + space.limits.slotsPerStep)
+    }
 }
