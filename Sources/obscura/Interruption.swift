@@ -61,10 +61,11 @@ private func endInterrupted() {
     _exit(ExitStatus.interrupted.rawValue)
 }
 
-/// Runs `body`; an interruption meanwhile sets `terminal` back to `settings`.
+/// Runs `body`; an interruption meanwhile sets `terminal` back to `settings`. Within another call that one's count.
 func restoringOnInterruption<R, E: Error>(
     terminal: Int32, settings: termios, _ body: () throws(E) -> R
 ) throws(E) -> R {
+    if state.pointee.terminal >= 0 { return try body() }
     state.pointee.settings = settings
     state.pointee.terminal = terminal
     defer { state.pointee.terminal = -1 }

@@ -38,7 +38,7 @@ extension MountOptionParser {
     /// The password source that `passfile=` or `askpass=` names.
     var passwordSource: PasswordSource? {
         if let passfile { return .file(passfile, option: "passfile") }
-        return askpass.map { .shellCommand($0, option: "askpass") }
+        return askpass.map { .shellCommand($0, option: PasswordSource.askpassOption) }
     }
 
     /// The key file that `keyfile=` names.

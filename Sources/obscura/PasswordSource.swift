@@ -16,6 +16,9 @@ enum PasswordSource: Equatable {
     /// A prompt. `hint` lists the other ways to give a password, for use without a terminal.
     case terminal(hint: String)
 
+    /// The mount option whose command may ask a person.
+    static let askpassOption = "askpass"
+
     static func shellCommand(_ command: String, option: String) -> PasswordSource {
         .program(["/bin/sh", "-c", command], option: option)
     }
@@ -43,7 +46,8 @@ enum PasswordSource: Equatable {
     static let commandLineHint =
         "no terminal to ask on: give --password-file F, --password-command CMD, --password-fd N or --password-stdin"
 
-    static let mountHelperHint = "no terminal to ask on: give -o passfile=FILE or -o askpass=COMMAND"
+    static let mountHelperHint =
+        "no terminal or display to ask on: give -o passfile=FILE or -o askpass=COMMAND, or set OBSCURA_ASKPASS"
 }
 
 /// The passwords of a source other than a terminal, one per line.
@@ -102,13 +106,16 @@ final class PasswordLines {
     /// Call this after the last password. Throws if a program failed.
     ///
     /// A program that still has something to write dies of SIGPIPE, which is no failure.
-    func finish() throws(Failure) {
+    ///
+    /// - Parameter failure: thrown in place of the program's own, where its failing is an answer.
+    func finish(orThrow failure: Failure? = nil) throws(Failure) {
         guard let process else { return }
         close(descriptor)
         isOwned = false
         switch waitForEnd(of: process) {
         case .exited(0), .exited(128 + SIGPIPE), .signalled(SIGPIPE): return
         case .exited(let status):
+            if let failure { throw failure }
             throw Failure(.failed, name, "the command ended with status \(status): run it by hand to see why")
         case .signalled(let signal):
             throw Failure(

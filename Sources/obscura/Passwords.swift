@@ -30,9 +30,19 @@ struct Passwords {
         return terminal
     }
 
-    /// The password of a space.
-    func toOpen(_ vault: String) throws(Failure) -> SecretBytes {
+    /// The password of a space: without a source and a terminal, from a window.
+    ///
+    /// - Parameter error: a sentence that says why the password is asked for again.
+    func toOpen(_ vault: String, error: String? = nil) throws(Failure) -> SecretBytes {
+        if case .terminal = source, Terminal() == nil {
+            for program in Askpass.all() {
+                if let password = try program.ask("Password for \(vault):", error: error) {
+                    return keyFiles.combined(password)
+                }
+            }
+        }
         if let terminal = try terminal() {
+            if error != nil { terminal.tell(Self.refusal + Self.hint) }
             return keyFiles.combined(try terminal.existingPassword("Password for \(vault): "))
         }
         let lines = try PasswordLines(source)
@@ -41,26 +51,56 @@ struct Passwords {
         return keyFiles.combined(password)
     }
 
-    /// Opens the vault with the password of a space. On a terminal a wrong one can be typed anew, `attemptsMax` times
-    /// in all.
+    /// Opens the vault with the password of a space. A wrong one can be typed anew, `attemptsMax` times in all, on a
+    /// terminal, in a window, or by the command of a mount option.
     func opening<Opened>(
         _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
     ) throws(Failure) -> Opened {
-        var refused: Failure?
+        guard isTyped, let terminal = try terminal() else { return try openingAnyhow(vault, body) }
+        // What is typed while keys are derived is not for the screen either.
+        return try terminal.withoutEcho { () throws(Failure) in try openingAnyhow(vault, body) }
+    }
+
+    private func openingAnyhow<Opened>(
+        _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
+    ) throws(Failure) -> Opened {
+        var refused: (password: SecretBytes, error: Failure)?
         var attempt = 0
         while true {
             attempt += 1
+            let password: SecretBytes
             do throws(Failure) {
-                let password = try toOpen(vault)
-                return try onVault(vault) { () throws(VaultError) in try body(password) }
+                password = try toOpen(vault, error: refused.map { _ in Self.refusal + "." })
             } catch {
                 // Nothing typed after a wrong password ends the dialogue.
-                if let refused, error.status == .usage { throw refused }
-                guard error.status == .noSpaceOpens, attempt < Self.attemptsMax, let terminal = try terminal()
-                else { throw error }
-                terminal.tell("No space opens with this password: is Caps Lock on?")
-                refused = error
+                if let refused, error.status == .usage { throw refused.error }
+                throw error
             }
+            // No person types the same mistake twice, but a command prints it.
+            if let refused, !isTyped, refused.password == password { throw refused.error }
+            do throws(Failure) {
+                return try onVault(vault) { () throws(VaultError) in try body(password) }
+            } catch {
+                guard error.status == .noSpaceOpens, attempt < Self.attemptsMax, mayAskAgain else {
+                    throw error
+                }
+                refused = (password, error)
+            }
+        }
+    }
+
+    fileprivate static let refusal = "No space opens with this password"
+    fileprivate static let hint = ": is Caps Lock on?"
+
+    private var isTyped: Bool {
+        if case .terminal = source { Terminal() != nil } else { false }
+    }
+
+    private var mayAskAgain: Bool {
+        switch source {
+        case .terminal: true
+        case .program(_, PasswordSource.askpassOption): true
+        default: false
         }
     }
 
@@ -132,7 +172,7 @@ extension Terminal {
         for attempt in 1...Passwords.attemptsMax {
             let password = try existingPassword(prompt)
             if try opens(password) { return password }
-            if attempt < Passwords.attemptsMax { tell("No space opens with this password: is Caps Lock on?") }
+            if attempt < Passwords.attemptsMax { tell(Passwords.refusal + Passwords.hint) }
         }
         return nil
     }

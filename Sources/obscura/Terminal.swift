@@ -26,6 +26,22 @@ final class Terminal {
 
     /// A line typed without echo; nil at the end of input. The terminal is restored on return and by ^C.
     func askSecret(_ prompt: String) throws(Failure) -> SecretBytes? {
+        try withoutEcho { () throws(Failure) in
+            writeText(prompt, to: descriptor)
+            defer { writeText("\n", to: descriptor) }
+            guard let secret = try line() else { return nil }
+            guard secret.count < Self.lineBytesMax else {
+                throw Failure(
+                    .usage, "/dev/tty",
+                    "a password typed here has at most \(Self.lineBytesMax - 1) bytes: give it with --password-file"
+                )
+            }
+            return secret
+        }
+    }
+
+    /// Runs `body`, which shows nothing that is typed meanwhile. The terminal is restored on return and by ^C.
+    func withoutEcho<R>(_ body: () throws(Failure) -> R) throws(Failure) -> R {
         var settings = termios()
         guard tcgetattr(descriptor, &settings) == 0 else {
             throw Failure("/dev/tty", "turning off its echo", .last)
@@ -35,25 +51,12 @@ final class Terminal {
         silent.c_lflag |= tcflag_t(ICANON | ISIG)
         // ^Z would leave the shell with a terminal that does not echo, so it is disabled. 0 is _POSIX_VDISABLE.
         withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VSUSP)] = 0 }
-        let descriptor = descriptor
-        return try restoringOnInterruption(terminal: descriptor, settings: settings) {
-            () throws(Failure) -> SecretBytes? in
+        return try restoringOnInterruption(terminal: descriptor, settings: settings) { () throws(Failure) in
             guard tcsetattr(descriptor, TCSADRAIN, &silent) == 0 else {
                 throw Failure("/dev/tty", "turning off its echo", .last)
             }
-            defer {
-                tcsetattr(descriptor, TCSADRAIN, &settings)
-                writeText("\n", to: descriptor)
-            }
-            writeText(prompt, to: descriptor)
-            guard let secret = try line() else { return nil }
-            guard secret.count < Self.lineBytesMax else {
-                throw Failure(
-                    .usage, "/dev/tty",
-                    "a password typed here has at most \(Self.lineBytesMax - 1) bytes: give it with --password-file"
-                )
-            }
-            return secret
+            defer { tcsetattr(descriptor, TCSADRAIN, &settings) }
+            return try body()
         }
     }
 
