@@ -76,7 +76,7 @@ func runImport(_ arguments: Arguments) throws(Failure) {
         let isComplete = end == nil && !wasInterrupted && report.failures.isEmpty
         say(report.json(vault, isComplete: isComplete, left: left).line)
     } else {
-        for line in report.lines { say(line) }
+        for line in report.lines(isVerbose: arguments.has(.verbose)) { say(line) }
         if let left, left.count > 0 { say(left.line) }
         for failure in report.failures { note(failure.line) }
     }

@@ -17,8 +17,13 @@ extension ImportReport {
         (unreadable + unremoved).map { Failure(.failed, $0.path.shown, $0.reason) }
     }
 
+    /// At most this many files that are no photos are named, unless all are to be.
+    private static let othersMax = 3
+
     /// The report at the end, a line for each fact.
-    var lines: [String] {
+    ///
+    /// - Parameter isVerbose: whether all files that are no photos are named, in a line each.
+    func lines(isVerbose: Bool) -> [String] {
         let would = isDry ? "would be " : ""
         var lines: [String] = []
         let size = added > 0 ? ", \(sizeText(addedBytes))" : ""
@@ -36,7 +41,8 @@ extension ImportReport {
                 + differingSidecars.prefix(Self.namesMax).map(\.shown).joined(separator: ", "))
         line(plainFiles, "other \(plainFiles == 1 ? "file" : "files") \(would)restored")
         line(links, "\(links == 1 ? "name" : "names") in albums \(would)restored")
-        line(others.count, "left out: no photos")
+        line(others.count, "left out: no photos\(isVerbose ? ":" : othersText)")
+        if isVerbose { lines += others.map { "  " + $0.shown } }
         line(unreadable.count, "could not be imported")
         line(removed, "removed from where they were")
         line(unremoved.count, "could not be removed from where they were")
@@ -66,6 +72,13 @@ extension ImportReport {
     private var undatedText: String {
         undated.isEmpty || undated.count > Self.namesMax
             ? "" : ": " + undated.map(\.shown).joined(separator: ", ")
+    }
+
+    /// ` (a, b, c and 15 more: --verbose names them)`.
+    private var othersText: String {
+        let more = others.count - Self.othersMax
+        return " (" + others.prefix(Self.othersMax).map(\.shown).joined(separator: ", ")
+            + (more > 0 ? " and \(more) more: --verbose names them" : "") + ")"
     }
 
     private var daysText: String {

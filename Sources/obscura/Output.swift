@@ -63,20 +63,30 @@ final class ProgressLine {
         let now = MonotonicClock.nanoseconds
         guard isShown, total > 0, now - shownAt >= Self.intervalNanoseconds || done == total else { return }
         shownAt = now
-        let percent = UInt64(Double(min(done, total)) / Double(total) * 100)
-        var text = "\(label): \(percent) %, \(sizeText(done)) of \(sizeText(total))"
+        var parts = [
+            "\(label): \(UInt64(Double(min(done, total)) / Double(total) * 100)) %",
+            "\(sizeText(done)) of \(sizeText(total))",
+        ]
         let seconds = Double(now - begun) / 1e9
         if seconds >= 2, done > 0, done < total {
             let left = secondsLeft(seconds, done: done, of: total)
-            text += left < 120 ? ", about \(left) s left" : ", about \((left + 59) / 60) min left"
+            parts.append(left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left")
         }
-        writeText("\r\(text)\u{1B}[K", to: STDERR_FILENO)
+        writeText("\r\(fitting(parts, width: terminalColumns() - 1))\u{1B}[K", to: STDERR_FILENO)
     }
 
     /// Clears the line, so that later output begins on a clean one.
     func end() {
         if isShown, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
     }
+}
+
+/// As many of these parts of a line as fit in so many columns, at least the first or its beginning: a longer line would
+/// be broken, and never be overwritten.
+func fitting(_ parts: [String], width: Int) -> String {
+    var parts = parts
+    while parts.count > 1, parts.joined(separator: ", ").count > width { parts.removeLast() }
+    return String(parts.joined(separator: ", ").prefix(max(width, 0)))
 }
 
 /// Estimated seconds left, at least one, if `done` bytes of `total` took `seconds`.

@@ -20,10 +20,9 @@ extension TransferState {
                 parts.append(left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left")
             }
         }
-        while parts.count > 1, parts.joined(separator: ", ").count > width { parts.removeLast() }
-        let text = parts.joined(separator: ", ")
+        let text = fitting(parts, width: width)
         let room = min(width - text.count - 3, 30)
-        guard room >= 5 else { return String(text.prefix(max(width, 0))) }
+        guard room >= 5 else { return text }
         let done = share * room / 1000
         return "[" + String(repeating: "#", count: done) + String(repeating: " ", count: room - done) + "] "
             + text

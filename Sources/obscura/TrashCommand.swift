@@ -1,4 +1,5 @@
 import DesktopTraces
+import Encodings
 import FileRequests
 import Glibc
 import HostFiles
@@ -20,6 +21,9 @@ func runTrash(_ arguments: Arguments) throws(Failure) {
     if action != .restore, arguments.has(.all) {
         throw Failure(.usage, "--all", "only trash DIR restore takes it")
     }
+    if action != .list, arguments.has(.json) {
+        throw Failure(.usage, "--json", "only trash DIR list takes it")
+    }
     if action == .restore, names.isEmpty != arguments.has(.all) {
         throw Failure(
             .usage, "trash DIR restore", "give names, as trash DIR list shows them, days, or --all alone")
@@ -31,7 +35,7 @@ func runTrash(_ arguments: Arguments) throws(Failure) {
     try requireAnswer(directory)
     let trash = try SpaceTrash(mountedAt: directory)
     switch action {
-    case .list: try trash.list()
+    case .list: arguments.has(.json) ? try trash.listJSON() : try trash.list()
     case .restore: arguments.has(.all) ? try trash.restoreAll() : try trash.restore(names)
     case .empty: try trash.empty()
     }
@@ -126,6 +130,18 @@ struct SpaceTrash {
             let path = entry.path.map { "from \(shownBytes($0))" } ?? "from an unknown place"
             say("\(padded(date, 19))  \(padded(name, width))  \(path)")
         }
+    }
+
+    /// Times are as noted, local and without a zone; null where none was.
+    func listJSON() throws(Failure) {
+        let entries = try entries().map { entry in
+            JSON.object([
+                ("name", .path(entry.name.bytes)),
+                ("removed", entry.date.isEmpty ? .null : .text(entry.date)),
+                ("path", entry.path.map { .path($0) } ?? .null),
+            ])
+        }
+        say(JSON.object([("mounted_at", .path(realPath(directory))), ("entries", .list(entries))]).line)
     }
 
     private func padded(_ text: String, _ width: Int) -> String {

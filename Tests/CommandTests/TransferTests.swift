@@ -34,12 +34,23 @@ import Testing
     }
 }
 
+@Suite("Commands: progress on a terminal") struct ProgressWidthTests {
+    @Test(arguments: [(79, 3), (39, 2), (30, 1), (5, 0)]) func `a line never fills its terminal`(
+        width: Int, parts: Int
+    ) {
+        let all = ["Filling the vault: 10 %", "1 GiB of 2 GiB", "about 20 min left"]
+        let text = fitting(all, width: width)
+        #expect(text.count <= width)
+        #expect(text == (parts == 0 ? "Filli" : all.prefix(parts).joined(separator: ", ")))
+    }
+}
+
 @Suite("Commands: import, its report") struct ImportReportTests {
     @Test func `tells what was done, by name where few`() {
         var report = ImportReport()
-        #expect(report.lines == ["0 photos added"])
+        #expect(report.lines(isVerbose: false) == ["0 photos added"])
         report.add(day: "2024-05-01", 1024)
-        #expect(report.lines == ["1 photo added, 1 KiB, on 2024-05-01"])
+        #expect(report.lines(isVerbose: false) == ["1 photo added, 1 KiB, on 2024-05-01"])
         report.add(day: "2024-05-03", 1024)
         report.duplicates = 2
         report.joined = 1
@@ -49,17 +60,26 @@ import Testing
         for index in 0..<ImportReport.namesMax { report.undated.append(HostPath("u\(index)")) }
         let names = (0..<ImportReport.namesMax).map { "u\($0)" }.joined(separator: ", ")
         #expect(
-            report.lines == [
+            report.lines(isVerbose: false) == [
                 "2 photos added, 2 KiB, on 2 days from 2024-05-01 to 2024-05-03",
                 "2 duplicates skipped, 1 of them added to the album",
                 "10 without a date, under the day of their file's time: \(names)",
-                "1 sidecar carried along", "3 left out: no photos", "4 removed from where they were",
+                "1 sidecar carried along", "3 left out: no photos (x, y, z)",
+                "4 removed from where they were",
+            ])
+        report.others.append(HostPath("w"))
+        #expect(
+            report.lines(isVerbose: false).contains(
+                "4 left out: no photos (x, y, z and 1 more: --verbose names them)"))
+        #expect(
+            report.lines(isVerbose: true).suffix(6) == [
+                "4 left out: no photos:", "  x", "  y", "  z", "  w", "4 removed from where they were",
             ])
         report.undated.append(HostPath("one more"))
-        #expect(report.lines[2] == "11 without a date, under the day of their file's time")
+        #expect(report.lines(isVerbose: false)[2] == "11 without a date, under the day of their file's time")
         report.isDry = true
-        #expect(report.lines[0].hasPrefix("2 photos would be added"))
-        #expect(report.lines[1].hasSuffix("would be added to the album"))
+        #expect(report.lines(isVerbose: false)[0].hasPrefix("2 photos would be added"))
+        #expect(report.lines(isVerbose: false)[1].hasSuffix("would be added to the album"))
         report.addUnreadable(HostPath("a\nb"), "no")
         #expect(report.failures.map(\.line) == ["obscura: a?b: no"])
     }

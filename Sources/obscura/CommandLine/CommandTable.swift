@@ -99,7 +99,7 @@ extension Command {
 
     static let `import` = Command(
         "import", [.vault, Operand("PATH", .file)], .repeated("..."),
-        options: [.album, .takeout, .move, .dryRun, .quiet, .json] + Option.passwordOptions,
+        options: [.album, .takeout, .move, .dryRun, .quiet, .verbose, .json] + Option.passwordOptions,
         summary: "add photos without mounting",
         details: """
             PATH is a file or a folder with all below it. Photos go under their days. Those that the space has \
@@ -135,7 +135,7 @@ extension Command {
 
     static let trash = Command(
         "trash", [.mount, Operand("list|restore|empty", .words(TrashAction.words))], .repeated("[NAME...]"),
-        options: [.all],
+        options: [.all, .json],
         summary: "list, restore or destroy the contents of the trash",
         details: """
             DIR is a mounted space. list shows names, when each was removed and from where; restore NAME... brings \

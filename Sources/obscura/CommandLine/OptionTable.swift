@@ -227,7 +227,7 @@ extension Option {
             """,
         alsoTyped: ["--fix", "-y", "-p"])
     static let verbose = Option(
-        "verbose", summary: "name every file of a list, not only the first ten",
+        "verbose", summary: "name every file of a list, not only the first ones",
         manual: "names all of them", alsoTyped: ["-v"])
 
     static let discard = Option(

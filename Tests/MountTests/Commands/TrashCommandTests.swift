@@ -44,6 +44,11 @@ import Testing
         #expect(line.hasSuffix("  a.jpg  from \(Self.day)/a.jpg"), "\(line)")
         let date = line.prefix(19).map { $0.isNumber ? "0" : $0 }
         #expect(String(date) == "0000-00-00 00:00:00", "\(line)")
+        let removed = String(line.prefix(19).map { $0 == " " ? "T" : $0 })
+        let entry = #"{"name": "a.jpg", "removed": "\#(removed)", "path": "\#(Self.day)/a.jpg"}"#
+        let json = try trash("list", "--json")
+        #expect(json.lines == [#"{"mounted_at": "\#(place.mountPoint)", "entries": [\#(entry)]}"#])
+        #expect(try trash("empty", "--json").status == 2)
         #expect(try trash("restore", "a.jpg").status == 0)
         #expect(try place.files(place.mountPoint) == before)
         #expect(try place.bytes(place.albums + "/T/a.jpg") == Photo().bytes)
