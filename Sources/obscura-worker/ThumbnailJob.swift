@@ -61,13 +61,22 @@ private func storePicture(
     return true
 }
 
-/// Whether an ICC profile matches the picture's number of channels: bytes 16 to 19 of its header (ICC.1:2010, 7.2.6).
-/// True for a profile without a header, false for one above the size limit.
+/// Whether an ICC profile is whole and matches the picture's number of channels: bytes 0 to 3 and 16 to 19 of its
+/// header (ICC.1:2010, 7.2.2 and 7.2.6), and a table of tags that lies inside (7.3). False above the size limit.
 private func isProfile(_ profile: [UInt8], forChannels channels: Int) -> Bool {
     let headerBytes = 128
-    guard profile.count <= WorkerProtocol.colorProfileBytesMax else { return false }
-    guard profile.count >= headerBytes else { return true }
-    return profile[16..<20].elementsEqual((channels == 1 ? "GRAY" : "RGB ").utf8)
+    let tagBytes = 12
+    func number(_ offset: Int) -> Int { profile[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
+    guard profile.count <= WorkerProtocol.colorProfileBytesMax, profile.count >= headerBytes + 4,
+        (headerBytes + 4...profile.count).contains(number(0)),
+        profile[16..<20].elementsEqual((channels == 1 ? "GRAY" : "RGB ").utf8)
+    else { return false }
+    let tagCount = number(headerBytes)
+    guard tagCount <= (profile.count - headerBytes - 4) / tagBytes else { return false }
+    return (0..<tagCount).allSatisfy { index in
+        let tag = headerBytes + 4 + index * tagBytes
+        return number(tag + 4) + number(tag + 8) <= profile.count
+    }
 }
 
 /// Writes the total length, then the parts in order. They fit: the request's result size is the worst case.

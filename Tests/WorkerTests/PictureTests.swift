@@ -66,13 +66,38 @@ extension WorkerTests {
             #expect(thumbnail.corners == Corner.stored)
         }
 
+        @Test func `the first of two orientations counts`() throws {
+            let picture = TestPicture(orientation: 6, segments: TestPicture.exif(3))
+            #expect(try decoded(picture).corners == [[.blue, .red], [.white, .green]])
+        }
+
         @Test func `a profile is kept`() throws {
-            let parts = (1...3).map { TestPicture.profilePart($0, of: 3, byteCount: $0 == 3 ? 1234 : 65519) }
+            let parts = (1...3).map {
+                TestPicture.profilePart(
+                    $0, of: 3, byteCount: $0 == 3 ? 1234 : 65519, profileBytes: 2 * 65519 + 1234)
+            }
             // Out of order in the file, in order in the thumbnail.
             let jpeg = try workers.thumbnail(TestPicture(segments: parts[1] + parts[0] + parts[2]).jpeg)
             let thumbnail = try #require(DecodedThumbnail(jpeg))
             #expect(thumbnail.corners == Corner.stored)
             #expect(Data(jpeg).range(of: Data(parts[0] + parts[1] + parts[2]))?.lowerBound == 20)
+        }
+
+        /// One that is shorter than it says, one for other channels, one without a whole header.
+        @Test(arguments: [(300, 301, "RGB "), (300, 3144, "RGB "), (300, 300, "CMYK"), (100, 100, "RGB ")])
+        func `a profile that is cut short or not the picture's is dropped`(
+            byteCount: Int, claimed: Int, space: String
+        ) throws {
+            func profiled(_ part: [UInt8]) throws -> Bool {
+                let jpeg = try workers.thumbnail(TestPicture(segments: part).jpeg)
+                #expect(try #require(DecodedThumbnail(jpeg)).corners == Corner.stored)
+                return Data(jpeg).range(of: Data("ICC_PROFILE".utf8)) != nil
+            }
+            #expect(try profiled(TestPicture.profilePart(1, of: 1, byteCount: 300)))
+            #expect(
+                try !profiled(
+                    TestPicture.profilePart(
+                        1, of: 1, byteCount: byteCount, profileBytes: claimed, space: space)))
         }
 
         @Test func `a profile with a part missing is dropped`() throws {

@@ -110,9 +110,22 @@ struct TestPicture {
         return [0xFF, marker, UInt8(length >> 8), UInt8(length & 0xFF)] + payload
     }
 
-    static func profilePart(_ number: UInt8, of count: UInt8, byteCount: Int) -> [UInt8] {
+    /// A part of a profile, which begins in the first part.
+    ///
+    /// - Parameters:
+    ///   - profileBytes: the length that the profile claims; nil: that of this part.
+    ///   - space: its kind of colours (ICC.1:2010, 7.2.6).
+    static func profilePart(
+        _ number: UInt8, of count: UInt8, byteCount: Int, profileBytes: Int? = nil, space: String = "RGB "
+    ) -> [UInt8] {
         var body = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ Int(number)) }
-        if number == 1 { body.replaceSubrange(16..<20, with: Array("RGB ".utf8)) }
+        if number == 1 {
+            let claimed = profileBytes ?? byteCount
+            body.replaceSubrange(0..<4, with: (0..<4).map { UInt8(claimed >> (24 - 8 * $0) & 0xFF) })
+            body.replaceSubrange(16..<20, with: Array(space.utf8))
+            // No tags.
+            if byteCount >= 132 { body.replaceSubrange(128..<132, with: [0, 0, 0, 0]) }
+        }
         return segment(0xE2, Array("ICC_PROFILE\0".utf8) + [number, count] + body)
     }
 }
