@@ -73,6 +73,46 @@ extension WorkerTests {
             #expect(turned.corners == [[.blue, .red], [.white, .green]])
         }
 
+        /// Codecs that libtiff lacks (JPEG XL, JPEG 2000, JPEG XR, PNG), one that the pixels are not of, and a strip
+        /// behind the end: libtiff would leave them black.
+        @Test(arguments: [50002, 52546, 34712, 34934, 34933, 5])
+        func `a TIFF whose pixels cannot be decoded has no picture`(compression: Int) throws {
+            expectUndecodable(TestTIFF(compression: compression).bytes, .tiff)
+        }
+
+        @Test(arguments: [0, 7, 18]) func `a TIFF without one of its strips has no picture`(strip: Int) throws
+        {
+            expectUndecodable(TestTIFF(missingStrip: strip).bytes, .tiff)
+        }
+
+        private func expectUndecodable(_ bytes: [UInt8], _ type: MediaType) {
+            #expect(throws: ThumbnailError.undecodable) {
+                try workers.makeThumbnail(
+                    of: MemorySource(bytes: bytes), type: type, size: PictureSize(fitting: 256))
+            }
+        }
+
+        /// The first frame in its place on the canvas, white around it.
+        @Test(arguments: [(100, 100, 60, 60, 20, 30), (1000, 600, 400, 300, 600, 0), (64, 48, 64, 48, 0, 0)])
+        func `the first frame of a WebP on its canvas`(
+            wide: Int, high: Int, frameWide: Int, frameHigh: Int, left: Int, top: Int
+        ) throws {
+            let canvas = PixelSize(width: wide, height: high)
+            let bytes = testAnimation(
+                canvas: canvas, frame: PixelSize(width: frameWide, height: frameHigh), left: left, top: top)
+            let thumbnail = try decoded(bytes, .webp, box: 200)
+            #expect(thumbnail.size == canvas.fitted(in: PixelSize(width: 200, height: 200)))
+            /// The colour at a place of the canvas.
+            func color(_ x: Int, _ y: Int) -> [UInt8] {
+                thumbnail.pixel(x * thumbnail.size.width / wide, y * thumbnail.size.height / high)
+            }
+            let red = color(left + frameWide / 4, top + frameHigh / 4)
+            let blue = color(left + frameWide / 4, top + frameHigh * 3 / 4)
+            #expect(red[0] > 220 && red[1] < 35 && blue[2] > 220 && blue[1] < 35)
+            if left > 0 { #expect(color(left / 2, high / 2).allSatisfy { $0 > 250 }) }
+            if top > 0 { #expect(color(wide / 2, top / 2).allSatisfy { $0 > 250 }) }
+        }
+
         @Test(arguments: [(heif_compression_HEVC, MediaType.heic), (heif_compression_AV1, .avif)])
         func `HEIF`(format: heif_compression_format, type: MediaType) throws {
             try expectQuarters(try #require(testHEIF(format)), type)

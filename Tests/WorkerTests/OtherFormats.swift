@@ -125,6 +125,28 @@ func testWebP(_ width: Int = 400, _ height: Int = 300, isLossless: Bool = false,
     return Array(UnsafeBufferPointer(start: output, count: count))
 }
 
+/// The first frame of an animation: four colours, `left` and `top` pixels inside a canvas. A second one fills it.
+func testAnimation(canvas: PixelSize, frame: PixelSize, left: Int, top: Int) -> [UInt8] {
+    func number(_ value: Int, _ byteCount: Int) -> [UInt8] {
+        (0..<byteCount).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+    }
+    func chunk(_ name: String, _ body: [UInt8]) -> [UInt8] {
+        Array(name.utf8) + number(body.count, 4) + body + [UInt8](repeating: 0, count: body.count & 1)
+    }
+    func frameChunk(_ left: Int, _ top: Int, _ size: PixelSize) -> [UInt8] {
+        let still = testWebP(size.width, size.height, isLossless: true).dropFirst(12)
+        let place = number(left / 2, 3) + number(top / 2, 3)
+        return chunk(
+            "ANMF",
+            place + number(size.width - 1, 3) + number(size.height - 1, 3) + number(100, 3) + [0] + still)
+    }
+    // The background colour is black, which browsers ignore.
+    let body =
+        chunk("VP8X", [0x02, 0, 0, 0] + number(canvas.width - 1, 3) + number(canvas.height - 1, 3))
+        + chunk("ANIM", [0, 0, 0, 255, 0, 0]) + frameChunk(left, top, frame) + frameChunk(0, 0, canvas)
+    return Array("RIFF".utf8) + number(body.count + 4, 4) + Array("WEBP".utf8) + body
+}
+
 /// Four colours; the fourth transparent where `hasHole`. The frame lies `inset` pixels inside its screen.
 func testGIF(
     _ width: Int = 400, _ height: Int = 300, isInterlaced: Bool = false, hasHole: Bool = false, inset: Int = 0
@@ -164,6 +186,10 @@ struct TestTIFF {
     var orientation = 1
     var hasHole = false
     var profile: [UInt8] = []
+    /// 1 is none. The pixels are stored without any.
+    var compression = 1
+    /// A strip that lies behind the end of the file.
+    var missingStrip: Int?
 
     var bytes: [UInt8] {
         let channels = hasHole ? 4 : 3
@@ -173,8 +199,13 @@ struct TestTIFF {
         let stripCount = (height + rowsInStrip - 1) / rowsInStrip
         var entries: [(tag: Int, type: Int, values: [Int])] = [
             (256, 4, [width]), (257, 4, [height]), (258, 3, Array(repeating: 8, count: channels)),
-            (259, 3, [1]), (262, 3, [2]),
-            (273, 4, (0..<stripCount).map { 8 + $0 * rowsInStrip * width * channels }),
+            (259, 3, [compression]), (262, 3, [2]),
+            (
+                273, 4,
+                (0..<stripCount).map {
+                    $0 == missingStrip ? 1 << 28 : 8 + $0 * rowsInStrip * width * channels
+                }
+            ),
             (274, 3, [orientation]), (277, 3, [channels]), (278, 4, [rowsInStrip]),
             (279, 4, (0..<stripCount).map { min(rowsInStrip, height - $0 * rowsInStrip) * width * channels }),
         ]

@@ -8,6 +8,13 @@ static inline uint32_t shim_tiff_number(TIFF *tiff, uint32_t tag) {
     return TIFFGetFieldDefaulted(tiff, tag, &value) == 1 ? value : 0;
 }
 
+/* The compression scheme, which has 16 bits in the library. */
+static inline uint16_t shim_tiff_compression(TIFF *tiff) {
+    uint16_t scheme = COMPRESSION_NONE;
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &scheme);
+    return scheme;
+}
+
 /* The ICC profile, which belongs to the library, and its length; null where there is none. */
 static inline const void *shim_tiff_profile(TIFF *tiff, uint32_t *count) {
     void *profile = 0;

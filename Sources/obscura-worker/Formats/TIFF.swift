@@ -2,7 +2,8 @@ internal import CTIFF
 internal import Glibc
 internal import PhotoImaging
 
-/// The first full picture of a TIFF, read by libtiff's converter to RGBA, a band at a time.
+/// The first full picture of a TIFF, read by libtiff's converter to RGBA, a band at a time. A strip or tile that cannot
+/// be decoded refuses the picture: libtiff would leave it black.
 final class TIFFDecoder: PictureDecoder {
     private let file: MappedFile
     private let tiff: OpaquePointer
@@ -13,6 +14,8 @@ final class TIFFDecoder: PictureDecoder {
 
     /// Rows in a band, at least, where the picture has as many.
     private static let bandRowsMin = 64
+    /// The converter gives up at the first strip or tile that fails.
+    private static let stopsAtErrors: Int32 = 1
     /// Directories that are searched for the first full picture.
     private static let directoriesMax = 16
 
@@ -37,8 +40,12 @@ final class TIFFDecoder: PictureDecoder {
         guard let opened else { return nil }
         tiff = opened
         Self.findPicture(opened)
+        // Without the codec every strip fails, which libtiff notices only while it decodes.
+        let compression = shim_tiff_compression(opened)
         var why = [CChar](repeating: 0, count: 1024)
-        guard TIFFRGBAImageBegin(&image, opened, 0, &why) == 1 else {
+        guard TIFFIsCODECConfigured(compression) == 1,
+            TIFFRGBAImageBegin(&image, opened, Self.stopsAtErrors, &why) == 1
+        else {
             TIFFClose(opened)
             return nil
         }
@@ -87,9 +94,7 @@ final class TIFFDecoder: PictureDecoder {
         for top in stride(from: 0, to: size.height, by: bandRows) {
             let count = min(bandRows, size.height - top)
             image.row_offset = Int32(top)
-            guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1 || top > 0 else {
-                return nil
-            }
+            guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1 else { return nil }
             for row in 0..<count {
                 // ABGR words, on a machine that stores the lowest byte first: RGBA.
                 (raster + row * size.width).withMemoryRebound(to: UInt8.self, capacity: size.width * 4) {
