@@ -32,8 +32,10 @@ private func makeThumbnail(
     guard let decoder = openPicture(picture, type: request.type), isWithinLimits(decoder.size) else {
         return false
     }
+    let told = Placement(of: decoder.size, turnedBy: decoder.orientation, in: request.size)
+    guard let decoded = decoder.decode(for: told) else { return false }
+    // Decoding may have corrected the size that the file claims.
     let placement = Placement(of: decoder.size, turnedBy: decoder.orientation, in: request.size)
-    guard let decoded = decoder.decode(for: placement) else { return false }
     // Before the filter: its overshoot at an edge would be clipped in opacity and colour separately.
     if request.format == .jpeg { decoded.layOnWhite() }
     guard let resized = decoded.resized(for: placement), let turned = resized.turned(by: decoder.orientation)

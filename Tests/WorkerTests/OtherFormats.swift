@@ -1,5 +1,4 @@
 import CGIF
-import CHEIF
 import CPNG
 import CWebP
 import Foundation
@@ -230,58 +229,4 @@ struct TestTIFF {
         }
         return [0x49, 0x49, 42, 0] + number(8 + data.count, 4) + data + directory + number(0, 4) + extra
     }
-}
-
-/// HEIC or AVIF, with an embedded thumbnail where `thumbnailSide` says how large: it is grey, to tell it apart.
-func testHEIF(
-    _ format: heif_compression_format, _ width: Int = 400, _ height: Int = 300, hasHole: Bool = false,
-    thumbnailSide: Int? = nil, profile: [UInt8] = []
-) -> [UInt8]? {
-    let context = heif_context_alloc()
-    defer { heif_context_free(context) }
-    var encoder: OpaquePointer?
-    guard heif_context_get_encoder_for_format(context, format, &encoder).code == heif_error_Ok else {
-        return nil
-    }
-    defer { heif_encoder_release(encoder) }
-    heif_encoder_set_lossy_quality(encoder, 80)
-    func image(_ width: Int, _ height: Int, _ pixels: [UInt8]) -> OpaquePointer? {
-        var image: OpaquePointer?
-        heif_image_create(
-            Int32(width), Int32(height), heif_colorspace_RGB, heif_chroma_interleaved_RGBA, &image)
-        heif_image_add_plane(image, heif_channel_interleaved, Int32(width), Int32(height), 8)
-        var stride: Int32 = 0
-        let plane = heif_image_get_plane(image, heif_channel_interleaved, &stride)!
-        for y in 0..<height {
-            for byte in 0..<width * 4 { plane[y * Int(stride) + byte] = pixels[y * width * 4 + byte] }
-        }
-        return image
-    }
-    let main = image(width, height, quarters(width, height, hasHole: hasHole))
-    defer { heif_image_release(main) }
-    if !profile.isEmpty { heif_image_set_raw_color_profile(main, "prof", profile, profile.count) }
-    let options = heif_encoding_options_alloc()!
-    defer { heif_encoding_options_free(options) }
-    options.pointee.save_alpha_channel = hasHole ? 1 : 0
-    var handle: OpaquePointer?
-    guard heif_context_encode_image(context, main, encoder, options, &handle).code == heif_error_Ok else {
-        return nil
-    }
-    defer { heif_image_handle_release(handle) }
-    if let side = thumbnailSide {
-        let gray = image(width, height, [UInt8](repeating: 128, count: width * height * 4))
-        defer { heif_image_release(gray) }
-        var thumbnail: OpaquePointer?
-        heif_context_encode_thumbnail(context, gray, handle, encoder, options, Int32(side), &thumbnail)
-        heif_image_handle_release(thumbnail)
-    }
-    let sink = NSMutableData()
-    var writer = heif_writer()
-    writer.writer_api_version = 1
-    writer.write = { _, bytes, count, sink in
-        Unmanaged<NSMutableData>.fromOpaque(sink!).takeUnretainedValue().append(bytes!, length: count)
-        return heif_error(code: heif_error_Ok, subcode: heif_suberror_Unspecified, message: nil)
-    }
-    heif_context_write(context, &writer, Unmanaged.passUnretained(sink).toOpaque())
-    return Array(sink as Data)
 }

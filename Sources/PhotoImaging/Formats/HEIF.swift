@@ -36,53 +36,33 @@ struct HEIFMeta {
         var region: Region?
     }
 
-    private enum Property {
-        case size(UInt32, UInt32)
-        case rotation(Int)
-        case mirror(Int)
-        case other
-    }
-
     private let file: Region
     private var items: [Item] = []
-    private var primary: UInt32?
-    private var properties: [Property] = []
-    private var associations: [Int] = []
     private var itemData: Region?
 
     private static let itemsMax: UInt32 = 4096
-    private static let propertiesMax = 1024
     private static let metadataItemsMax = 8
 
     init(file: Region) {
         self.file = file
     }
 
-    /// Collects the boxes first: the primary item must be known before its properties are read.
     mutating func read(_ meta: Region) {
         var information: Region?
         var locations: Region?
-        var itemProperties: Region?
         var data: Region?
-        var primaryItem: Region?
         Box.forEach(in: meta) { box in
             switch box.type {
-            case fourCC("pitm"): primaryItem = box.body
             case fourCC("iinf"): information = box.body
             case fourCC("iloc"): locations = box.body
-            case fourCC("iprp"): itemProperties = box.body
             case fourCC("idat"): data = box.body
             default: break
             }
             return true
         }
         itemData = data
-        if let primaryItem {
-            primary = primaryItem.u8(0) == 0 ? primaryItem.u16(4).map(UInt32.init) : primaryItem.u32(4)
-        }
         if let information { readInformation(information) }
         if let locations { readLocations(locations) }
-        if let itemProperties { readProperties(itemProperties) }
     }
 
     private mutating func readInformation(_ body: Region) {
@@ -161,53 +141,6 @@ struct HEIFMeta {
         }
     }
 
-    private mutating func readProperties(_ body: Region) {
-        guard let container = Box.first("ipco", in: body) else { return }
-        var found: [Property] = []
-        Box.forEach(in: container) { box in
-            switch box.type {
-            case fourCC("ispe"): found.append(.size(box.body.u32(4) ?? 0, box.body.u32(8) ?? 0))
-            case fourCC("irot"): found.append(.rotation(Int(box.body.u8(0) ?? 0) & 3))
-            case fourCC("imir"): found.append(.mirror(Int(box.body.u8(0) ?? 0) & 1))
-            default: found.append(.other)
-            }
-            return found.count < HEIFMeta.propertiesMax
-        }
-        properties = found
-        var indices: [Int] = []
-        Box.forEach(in: body) { box in
-            if box.type == fourCC("ipma"), indices.isEmpty { indices = associations(box.body) }
-            return true
-        }
-        associations = indices
-    }
-
-    /// The properties of the primary item, counted from 1, in the order in which they are applied.
-    private func associations(_ body: Region) -> [Int] {
-        guard let primary, let version = body.u8(0), let flags = body.u8(3), let count = body.u32(4),
-            count <= HEIFMeta.itemsMax
-        else { return [] }
-        let isWide = flags & 1 == 1
-        var offset: UInt64 = 8
-        for _ in 0..<count {
-            guard let id = version == 0 ? body.u16(offset).map(UInt32.init) : body.u32(offset) else {
-                return []
-            }
-            offset += version == 0 ? 2 : 4
-            guard let entries = body.u8(offset).map(UInt64.init) else { return [] }
-            offset += 1
-            if id == primary {
-                return (0..<entries).map { index in
-                    isWide
-                        ? Int((body.u16(offset + 2 * index) ?? 0) & 0x7FFF)
-                        : Int((body.u8(offset + index) ?? 0) & 0x7F)
-                }
-            }
-            offset += entries * (isWide ? 2 : 1)
-        }
-        return []
-    }
-
     /// Adds the collected facts to `facts`.
     func finish(_ facts: inout MediaFacts) {
         finishPicture(&facts)
@@ -224,24 +157,12 @@ struct HEIFMeta {
     }
 
     private func finishPicture(_ facts: inout MediaFacts) {
-        var upright = Upright()
-        for index in associations where index >= 1 && index <= properties.count {
-            switch properties[index - 1] {
-            case .size(let width, let height): facts.setSize(width, height)
-            case .rotation(let quarters): upright.turn(clockwise: 4 - quarters)
-            // Axis 0 swaps top and bottom, 1 left and right.
-            case .mirror(0): upright.flipVertically()
-            case .mirror: upright.flipHorizontally()
-            case .other: break
-            }
-        }
-        facts.orientation = upright.orientation
-        guard facts.width == 0 else { return }
-        var largest: (UInt32, UInt32) = (0, 0)
-        for case .size(let width, let height) in properties where width > largest.0 {
-            largest = (width, height)
-        }
-        facts.setSize(largest.0, largest.1)
+        let geometry = HEIFGeometry(file: file)
+        let item = geometry.primary
+        let size = item?.size ?? geometry.widest
+        guard let size else { return }
+        facts.setSize(UInt32(clamping: size.width), UInt32(clamping: size.height))
+        facts.orientation = item?.shown(of: size).orientation ?? 1
     }
 
     /// An offset to the TIFF header comes first (ISO/IEC 23008-12, A.2.1); some writers repeat "Exif\0\0".

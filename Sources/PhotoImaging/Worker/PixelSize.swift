@@ -26,6 +26,14 @@ public struct PixelSize: Hashable, Sendable {
         return transposed.fitted(in: box.transposed).transposed
     }
 
+    /// Whether a picture of this size can be a smaller copy of one of `size`: the same aspect ratio, rounded to pixels.
+    package func hasAspect(of size: PixelSize) -> Bool {
+        guard width > 0, height > 0, size.width > 0, size.height > 0 else { return false }
+        let down = Double(size.height) * Double(width) / Double(size.width)
+        let across = Double(size.width) * Double(height) / Double(size.height)
+        return abs(down - Double(height)) <= 1 || abs(across - Double(width)) <= 1
+    }
+
     /// The thumbnail's size for a picture of this size, fitted inside the box or filling it. If it fills the box, the
     /// visible part of the picture has the thumbnail's aspect ratio.
     package func placed(in size: PictureSize) -> PixelSize {

@@ -2,21 +2,20 @@ internal import CHEIF
 internal import Glibc
 internal import PhotoImaging
 
-/// The primary picture of a HEIC or AVIF, or its embedded thumbnail where that is large enough, read by
-/// libheif, which turns it upright itself.
+/// The primary picture of a HEIC or AVIF, or its embedded thumbnail where that shows the same and is large enough, read
+/// by libheif. The file's turns and crops are applied here: libheif 1.15 gives a wrong size where they stand before
+/// `ispe`.
 final class HEIFDecoder: PictureDecoder {
     private let context: OpaquePointer
     private let primary: OpaquePointer
     private let isAV1: Bool
-    let size: PixelSize
-    let orientation = Orientation.upright
+    private let geometry: HEIFGeometry
+    /// Of the primary picture. Nil if libheif transforms the picture, because other items draw it.
+    private let item: HEIFGeometry.Item?
+    /// As the file tells it, until `decode` corrects it.
+    private(set) var size: PixelSize
+    let orientation: Orientation
     let colorProfile: [UInt8]
-    /// Whether libheif turns the picture.
-    private let isTurned: Bool
-
-    /// Largest relative difference between the aspect ratios of a picture and its thumbnail; beyond it they show
-    /// different parts.
-    private static let ratioErrorMax = 0.02
 
     /// Reads the header. Nil when libheif cannot.
     init?(_ bytes: UnsafeRawBufferPointer) {
@@ -31,10 +30,21 @@ final class HEIFDecoder: PictureDecoder {
         }
         self.context = context
         self.primary = primary
-        let facts = readFacts(MappedSource(bytes: bytes))
-        isAV1 = facts?.type == .avif
-        isTurned = Orientation(facts) != .upright
-        size = Self.size(of: primary)
+        let source = MappedSource(bytes: bytes)
+        isAV1 = readFacts(source)?.type == .avif
+        geometry = HEIFGeometry(source)
+        var id: heif_item_id = 0
+        _ = heif_context_get_primary_image_ID(context, &id)
+        item = geometry.item(id).flatMap { $0.isDrawnByOthers ? nil : $0 }
+        let told = Self.size(of: primary)
+        if let item {
+            let shown = item.shown(of: item.size ?? told)
+            size = shown.part.size
+            orientation = Orientation(rawValue: UInt16(shown.orientation)) ?? .upright
+        } else {
+            size = told
+            orientation = .upright
+        }
         colorProfile = Self.profile(primary)
     }
 
@@ -60,83 +70,133 @@ final class HEIFDecoder: PictureDecoder {
     }
 
     func decode(for placement: Placement) -> Pixels? {
-        if let thumbnail = embeddedThumbnail(for: placement) {
-            defer { heif_image_handle_release(thumbnail) }
-            if let pixels = decode(thumbnail, placement) { return pixels }
-        }
-        return decode(primary, placement)
+        if let pixels = decodeEmbeddedThumbnail(for: placement) { return pixels }
+        guard let image = DecodedImage(primary, isAV1: isAV1, transforms: item == nil) else { return nil }
+        let stored = image.size.smaller(of: item?.size)
+        let part = item?.shown(of: stored).part ?? PixelPart(left: 0, top: 0, size: stored)
+        size = part.size
+        return reduced(image, part, placement)
     }
 
-    /// The first embedded thumbnail of the same ratio that is large enough. The caller releases it.
-    private func embeddedThumbnail(for placement: Placement) -> OpaquePointer? {
+    /// The pixels of the first embedded thumbnail that shows the same as the picture, is large enough, and is as large
+    /// as the file says.
+    private func decodeEmbeddedThumbnail(for placement: Placement) -> Pixels? {
+        guard let item else { return nil }
         var ids = [heif_item_id](repeating: 0, count: 8)
         let count = heif_image_handle_get_list_of_thumbnail_IDs(primary, &ids, Int32(ids.count))
         for id in ids.prefix(Int(count)) {
+            guard let copy = geometry.item(id), !copy.isDrawnByOthers, item.isShown(by: copy),
+                let told = copy.size, isWithinLimits(told), placement.isServed(by: told),
+                told.hasAspect(of: size)
+            else { continue }
             var handle: OpaquePointer?
             guard heif_image_handle_get_thumbnail(primary, id, &handle).isOK, let handle else { continue }
-            let found = Self.size(of: handle)
-            let ratio = Double(found.width * size.height) / Double(max(found.height * size.width, 1))
-            if isWithinLimits(found), placement.isServed(by: found), abs(ratio - 1) <= Self.ratioErrorMax {
-                return handle
-            }
-            heif_image_handle_release(handle)
+            defer { heif_image_handle_release(handle) }
+            // The thumbnails of Canon's and Sony's cameras are coded with padding at the right and below, beyond the
+            // size that the file gives (ISO/IEC 23008-12, 6.5.3).
+            guard let image = DecodedImage(handle, isAV1: isAV1, transforms: false),
+                image.size.width >= told.width, image.size.height >= told.height
+            else { continue }
+            return reduced(image, PixelPart(left: 0, top: 0, size: told), placement)
         }
         return nil
     }
 
-    private func decode(_ handle: OpaquePointer, _ placement: Placement) -> Pixels? {
-        guard let options = heif_decoding_options_alloc() else { return nil }
-        defer { heif_decoding_options_free(options) }
-        options.pointee.convert_hdr_to_8bit = 1
-        var image: OpaquePointer?
-        // dav1d, the default of libheif, starts a thread for each processor, which the sandbox forbids.
-        let result = withDecoderName { name in
-            options.pointee.decoder_id = name
-            return heif_decode_image(
-                handle, &image, heif_colorspace_RGB, heif_chroma_interleaved_RGBA, options)
-        }
-        guard result.isOK, let image else { return nil }
-        defer { heif_image_release(image) }
-        let decoded = PixelSize(
-            width: Int(heif_image_get_width(image, heif_channel_interleaved)),
-            height: Int(heif_image_get_height(image, heif_channel_interleaved)))
-        guard let shown = shownSize(of: decoded, Self.size(of: handle), isPrimary: handle == primary) else {
-            return nil
-        }
-        return reduced(
-            image, shown, hasAlpha: heif_image_handle_has_alpha_channel(handle) != 0, placement)
-    }
-
-    /// The visible part, from the top left. The thumbnails of Canon's and Sony's cameras are coded with padding at the
-    /// right and below, beyond the size that the file gives (ISO/IEC 23008-12, 6.5.3). Nil for a thumbnail whose
-    /// rotation has moved the padding elsewhere.
-    private func shownSize(of decoded: PixelSize, _ told: PixelSize, isPrimary: Bool) -> PixelSize? {
-        let isPadded = decoded.width > told.width || decoded.height > told.height
-        if isPadded, isTurned { return isPrimary ? decoded : nil }
-        return PixelSize(width: min(decoded.width, told.width), height: min(decoded.height, told.height))
-    }
-
-    private func withDecoderName<R>(_ body: (UnsafePointer<CChar>?) -> R) -> R {
-        isAV1 ? "aom".withCString(body) : body(nil)
-    }
-
-    private func reduced(
-        _ image: OpaquePointer, _ size: PixelSize, hasAlpha: Bool, _ placement: Placement
-    ) -> Pixels? {
-        var stride: Int32 = 0
-        guard isWithinLimits(size),
-            let plane = heif_image_get_plane(image, heif_channel_interleaved, &stride),
-            Int(stride) >= size.width * 4,
+    private func reduced(_ image: DecodedImage, _ part: PixelPart, _ placement: Placement) -> Pixels? {
+        // A profile describes the colours better than code points do.
+        let conversion = colorProfile.isEmpty ? DisplayConversion(image.colors) : nil
+        let codeMax = conversion == nil ? 255 : DisplayConversion.codeMax
+        let width = part.size.width
+        guard isWithinLimits(part.size),
+            let planes = HEIFPlanes(image.image, image.colors, codeMax: codeMax),
+            part.left + width <= planes.size.width, part.top + part.size.height <= planes.size.height,
             var rows = RowReducer(
-                size, channels: 4, hasAlpha: hasAlpha, factor: placement.reduction(of: size))
+                part.size, channels: 4, hasAlpha: planes.hasAlpha, factor: placement.reduction(of: part.size))
         else { return nil }
-        let isMultiplied = heif_image_is_premultiplied_alpha(image) != 0
-        for y in 0..<size.height {
-            let row = plane + y * Int(stride)
-            if hasAlpha && !isMultiplied { row.multiplyByAlpha(count: size.width) }
-            rows.add(row)
+        let codes = UnsafeMutablePointer<SIMD4<UInt16>>.allocate(capacity: width)
+        let row = UnsafeMutablePointer<SIMD4<UInt8>>.allocate(capacity: width)
+        defer {
+            codes.deallocate()
+            row.deallocate()
+        }
+        for y in part.top..<part.top + part.size.height {
+            planes.convert(y: y, left: part.left, count: width, into: codes)
+            if let conversion {
+                conversion.convert(codes, into: row, count: width)
+            } else {
+                for x in 0..<width { row[x] = SIMD4<UInt8>(truncatingIfNeeded: codes[x]) }
+            }
+            row.withMemoryRebound(to: UInt8.self, capacity: width * 4) { row in
+                if planes.hasAlpha && !image.isMultiplied { row.multiplyByAlpha(count: width) }
+                rows.add(row)
+            }
         }
         return rows.finish()
+    }
+}
+
+/// A picture as libheif decodes it, in the form in which it is coded.
+private final class DecodedImage {
+    let image: OpaquePointer
+    let size: PixelSize
+    let colors: ColorDescription
+
+    /// Nil if libheif cannot.
+    ///
+    /// - Parameter transforms: whether libheif applies the file's turns and crops.
+    init?(_ handle: OpaquePointer, isAV1: Bool, transforms: Bool) {
+        guard let options = heif_decoding_options_alloc() else { return nil }
+        defer { heif_decoding_options_free(options) }
+        options.pointee.ignore_transformations = transforms ? 0 : 1
+        var image: OpaquePointer?
+        // dav1d, the default of libheif, starts a thread for each processor, which the sandbox forbids.
+        func decode(_ space: heif_colorspace, _ chroma: heif_chroma) -> Bool {
+            guard isAV1 else { return heif_decode_image(handle, &image, space, chroma, options).isOK }
+            return "aom".withCString { name in
+                options.pointee.decoder_id = name
+                return heif_decode_image(handle, &image, space, chroma, options).isOK
+            }
+        }
+        guard decode(heif_colorspace_undefined, heif_chroma_undefined), let decoded = image else {
+            return nil
+        }
+        self.image = decoded
+        size = PixelSize(
+            width: Int(heif_image_get_primary_width(decoded)),
+            height: Int(heif_image_get_primary_height(decoded)))
+        colors = Self.colors(handle, decoded)
+        isMultiplied = heif_image_is_premultiplied_alpha(decoded) != 0
+    }
+
+    let isMultiplied: Bool
+
+    deinit {
+        heif_image_release(image)
+    }
+
+    /// The code points of the file, else those of the coded picture, else those of JPEG.
+    private static func colors(_ handle: OpaquePointer, _ image: OpaquePointer) -> ColorDescription {
+        var found: UnsafeMutablePointer<heif_color_profile_nclx>?
+        if !heif_image_handle_get_nclx_color_profile(handle, &found).isOK {
+            _ = heif_image_get_nclx_color_profile(image, &found)
+        }
+        guard let found else {
+            return ColorDescription(primaries: 2, transfer: 2, matrix: 2, isFullRange: true)
+        }
+        defer { heif_nclx_color_profile_free(found) }
+        return ColorDescription(
+            primaries: Int(found.pointee.color_primaries.rawValue),
+            transfer: Int(found.pointee.transfer_characteristics.rawValue),
+            matrix: Int(found.pointee.matrix_coefficients.rawValue),
+            isFullRange: found.pointee.full_range_flag != 0)
+    }
+}
+
+extension PixelSize {
+    /// The part of this size that lies inside of `told`.
+    fileprivate func smaller(of told: PixelSize?) -> PixelSize {
+        guard let told else { return self }
+        return PixelSize(width: min(width, told.width), height: min(height, told.height))
     }
 }
 

@@ -7,7 +7,7 @@ internal import PhotoImaging
 /// Decoders run in a process that has only one picture and ends with it. A library that cannot continue may end the
 /// process at once by ``refusePicture()``.
 protocol PictureDecoder: AnyObject {
-    /// The stored size, not yet upright, as the file claims it.
+    /// The stored size, not yet upright, as the file claims it; after `decode`, the size that was decoded.
     var size: PixelSize { get }
     /// The turn that makes the stored pixels upright.
     var orientation: Orientation { get }

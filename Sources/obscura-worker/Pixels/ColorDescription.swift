@@ -1,0 +1,114 @@
+internal import Glibc
+
+/// The colours of a picture by code points: ITU-T H.273, 8.1 to 8.3.
+struct ColorDescription {
+    var primaries: Int
+    var transfer: Int
+    var matrix: Int
+    var isFullRange: Bool
+
+    /// SMPTE ST 2084, which codes luminance up to 10,000 nits.
+    static let perceptualQuantizer = 16
+    /// ARIB STD-B67.
+    static let hybridLogGamma = 18
+
+    /// Whether the transfer function codes more than the white of a page.
+    var isHDR: Bool { transfer == Self.perceptualQuantizer || transfer == Self.hybridLogGamma }
+
+    /// Colours outside of sRGB's gamut: BT.2020, and P3 with the white of cinema or of displays.
+    var isWide: Bool { [9, 11, 12].contains(primaries) }
+
+    /// The weights of red, green and blue in luma. BT.601's where the matrix is not specified. Nil for a matrix that is
+    /// not of this form.
+    var lumaWeights: SIMD4<Double>? {
+        switch matrix {
+        case 1: SIMD4(0.2126, 0.7152, 0.0722, 0)
+        case 2, 5, 6: SIMD4(0.299, 0.587, 0.114, 0)
+        case 4: SIMD4(0.30, 0.59, 0.11, 0)
+        case 7: SIMD4(0.212, 0.701, 0.087, 0)
+        case 9, 10: SIMD4(0.2627, 0.6780, 0.0593, 0)
+        // Derived from the primaries.
+        case 12, 13: Chromaticities(primaries).toXYZ.row(1)
+        default: nil
+        }
+    }
+}
+
+/// The colours of red, green, blue and white of a display: CIE 1931 x and y.
+struct Chromaticities {
+    private var red: SIMD2<Double>
+    private var green: SIMD2<Double>
+    private var blue: SIMD2<Double>
+    private var white = SIMD2(0.3127, 0.3290)
+
+    /// The primaries of a code point of H.273, table 2; BT.709's for all that are not wide.
+    init(_ primaries: Int) {
+        switch primaries {
+        case 9:
+            (red, green, blue) = (SIMD2(0.708, 0.292), SIMD2(0.170, 0.797), SIMD2(0.131, 0.046))
+        case 11, 12:
+            (red, green, blue) = (SIMD2(0.680, 0.320), SIMD2(0.265, 0.690), SIMD2(0.150, 0.060))
+            if primaries == 11 { white = SIMD2(0.314, 0.351) }
+        default:
+            (red, green, blue) = (SIMD2(0.640, 0.330), SIMD2(0.300, 0.600), SIMD2(0.150, 0.060))
+        }
+    }
+
+    /// The matrix from linear red, green and blue to XYZ with a white of luminance 1 (SMPTE RP 177).
+    var toXYZ: Matrix3 {
+        func point(_ xy: SIMD2<Double>) -> SIMD4<Double> {
+            SIMD4(xy.x / xy.y, 1, (1 - xy.x - xy.y) / xy.y, 0)
+        }
+        let unscaled = Matrix3(columns: (point(red), point(green), point(blue)))
+        let scale = unscaled.inverse * point(white)
+        return Matrix3(
+            columns: (
+                unscaled.columns.0 * scale.x, unscaled.columns.1 * scale.y, unscaled.columns.2 * scale.z
+            ))
+    }
+
+    /// The matrix from linear colours of these primaries to linear colours of BT.709, whose primaries sRGB has. Whites
+    /// become white.
+    var toBT709: Matrix3 {
+        let target = Chromaticities(1).toXYZ.inverse * toXYZ
+        // Cinema's white is greenish: scaled to equal parts, as colours are seen.
+        var safe = target * SIMD4(1, 1, 1, 0)
+        safe.w = 1
+        return Matrix3(
+            columns: (
+                target.columns.0 / safe, target.columns.1 / safe, target.columns.2 / safe
+            ))
+    }
+}
+
+/// A matrix of three rows and columns. The fourth element of each column is unused.
+struct Matrix3 {
+    var columns: (SIMD4<Double>, SIMD4<Double>, SIMD4<Double>)
+
+    func row(_ index: Int) -> SIMD4<Double> {
+        SIMD4(columns.0[index], columns.1[index], columns.2[index], 0)
+    }
+
+    static func * (matrix: Matrix3, vector: SIMD4<Double>) -> SIMD4<Double> {
+        matrix.columns.0 * vector.x + matrix.columns.1 * vector.y + matrix.columns.2 * vector.z
+    }
+
+    static func * (left: Matrix3, right: Matrix3) -> Matrix3 {
+        Matrix3(columns: (left * right.columns.0, left * right.columns.1, left * right.columns.2))
+    }
+
+    /// The inverse, by the adjugate. The matrix must be regular, as those of displays are.
+    var inverse: Matrix3 {
+        func cross(_ one: SIMD4<Double>, _ other: SIMD4<Double>) -> SIMD4<Double> {
+            SIMD4(
+                one.y * other.z - one.z * other.y, one.z * other.x - one.x * other.z,
+                one.x * other.y - one.y * other.x, 0)
+        }
+        let rows = (cross(columns.1, columns.2), cross(columns.2, columns.0), cross(columns.0, columns.1))
+        let determinant = (columns.0 * rows.0).sum()
+        func column(_ index: Int) -> SIMD4<Double> {
+            SIMD4(rows.0[index], rows.1[index], rows.2[index], 0) / determinant
+        }
+        return Matrix3(columns: (column(0), column(1), column(2)))
+    }
+}

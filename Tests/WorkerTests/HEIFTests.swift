@@ -1,0 +1,177 @@
+import CHEIF
+import Foundation
+import Testing
+
+@testable import PhotoImaging
+
+extension WorkerTests {
+    @Suite("Decoders: HEIF geometry and colours") struct HEIFTests {
+        let workers = makeWorkers()
+
+        private func decoded(_ file: TestHEIF, box: Int = 256) throws -> DecodedThumbnail {
+            let type: MediaType = file.format == heif_compression_AV1 ? .avif : .heic
+            #expect(identifyMedia(MemorySource(bytes: file.bytes)) == type)
+            let jpeg = try workers.makeThumbnail(
+                of: MemorySource(bytes: file.bytes), type: type, size: PictureSize(fitting: box))
+            return try #require(DecodedThumbnail(jpeg))
+        }
+
+        private static let upright: [[Corner?]] = Corner.stored
+        private static let turnedLeft: [[Corner?]] = [[.green, .white], [.red, .blue]]
+
+        /// The result does not depend on the place of the size among the transformations.
+        @Test(arguments: [heif_compression_HEVC, heif_compression_AV1], [false, true])
+        func `turns before the size`(format: heif_compression_format, sizeIsFirst: Bool) throws {
+            let picture = try #require(TestHEIF.Picture(format, 320, 192))
+            func file(_ transformations: [[UInt8]]) -> TestHEIF {
+                let size = [TestHEIF.extents(320, 192)]
+                return TestHEIF(
+                    format: format, picture: picture,
+                    properties: sizeIsFirst ? size + transformations : transformations + size)
+            }
+            let turned = try decoded(file([TestHEIF.turn(1)]))
+            #expect(turned.size == PixelSize(width: 154, height: 256))
+            #expect(turned.corners == Self.turnedLeft)
+            let half = try decoded(file([TestHEIF.turn(2)]))
+            #expect(half.size == PixelSize(width: 256, height: 154))
+            #expect(half.corners == [[.white, .blue], [.green, .red]])
+            let mirrored = try decoded(file([TestHEIF.mirror(1)]))
+            #expect(mirrored.corners == [[.green, .red], [.white, .blue]])
+            let flippedAndTurned = try decoded(file([TestHEIF.mirror(0), TestHEIF.turn(3)]))
+            #expect(flippedAndTurned.size == PixelSize(width: 154, height: 256))
+            #expect(flippedAndTurned.corners == [[.red, .blue], [.green, .white]])
+        }
+
+        /// The same as libheif's own result where the size stands first.
+        @Test func `crops before and after a turn`() throws {
+            let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 320, 192))
+            func file(_ transformations: [[UInt8]]) -> TestHEIF {
+                TestHEIF(picture: picture, properties: transformations + [TestHEIF.extents(320, 192)])
+            }
+            // The left upper quarter is red.
+            let red = try decoded(file([TestHEIF.crop(160, 96, halfRight: -160, halfDown: -96)]))
+            #expect(red.size == PixelSize(width: 160, height: 96))
+            #expect(red.corners == [[.red, .red], [.red, .red]])
+            let turned = try decoded(
+                file([TestHEIF.crop(320, 96, halfDown: -96), TestHEIF.turn(1)]))
+            #expect(turned.size == PixelSize(width: 77, height: 256))
+            #expect(turned.corners == [[.green, .green], [.red, .red]])
+            // The upper half of the picture that is turned.
+            let upper = try decoded(
+                file([TestHEIF.turn(1), TestHEIF.crop(192, 160, halfDown: -160)]))
+            #expect(upper.size == PixelSize(width: 192, height: 160))
+            #expect(upper.corners == [[.green, .white], [.green, .white]])
+        }
+
+        /// The still picture of a file that has a sequence too.
+        @Test(arguments: [
+            (heif_compression_AV1, "avis"), (heif_compression_HEVC, "msf1"), (heif_compression_HEVC, "hevc"),
+        ])
+        func `brands of sequences`(format: heif_compression_format, brand: String) throws {
+            let picture = try #require(TestHEIF.Picture(format, 320, 192))
+            let thumbnail = try decoded(
+                TestHEIF(
+                    format: format, picture: picture, properties: [TestHEIF.extents(320, 192)], brand: brand))
+            #expect(thumbnail.size == PixelSize(width: 256, height: 154))
+            #expect(thumbnail.corners == Self.upright)
+        }
+
+        /// A picture that is coded smaller than the file says keeps its own aspect ratio.
+        @Test func `a picture smaller than it says`() throws {
+            let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 320, 192))
+            let thumbnail = try decoded(
+                TestHEIF(picture: picture, properties: [TestHEIF.extents(640, 640), TestHEIF.turn(1)]))
+            #expect(thumbnail.size == PixelSize(width: 154, height: 256))
+            #expect(thumbnail.corners == Self.turnedLeft)
+        }
+
+        /// A small copy is used only where it shows what the picture shows. It is one grey here.
+        @Test func `small copies that are not the picture`() throws {
+            let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 640, 384))
+            let copy = try #require(TestHEIF.Picture(heif_compression_HEVC, 320, 192, levels: [128]))
+            func corners(_ own: [[UInt8]], _ copys: [[UInt8]], copySize: (Int, Int) = (320, 192)) throws
+                -> [[Corner?]]
+            {
+                try decoded(
+                    TestHEIF(
+                        picture: picture, properties: [TestHEIF.extents(640, 384)] + own, thumbnail: copy,
+                        thumbnailProperties: [TestHEIF.extents(copySize.0, copySize.1)] + copys)
+                ).corners
+            }
+            let gray: [[Corner?]] = [[nil, nil], [nil, nil]]
+            #expect(try corners([], []) == gray)
+            #expect(try corners([TestHEIF.turn(1)], [TestHEIF.turn(1)]) == gray)
+            #expect(try corners([TestHEIF.turn(2)], [TestHEIF.mirror(0), TestHEIF.mirror(1)]) == gray)
+            // Its transformations are others.
+            #expect(try corners([TestHEIF.turn(1)], []) == Self.turnedLeft)
+            #expect(try corners([], [TestHEIF.turn(2)]) == Self.upright)
+            // The picture is a part of what the copy shows.
+            #expect(try corners([TestHEIF.crop(320, 192)], []) == Self.upright)
+            #expect(try corners([], [TestHEIF.crop(300, 180)]) == Self.upright)
+            // Its aspect ratio is another one, by two pixels.
+            #expect(try corners([], [], copySize: (320, 190)) == Self.upright)
+            // It is coded smaller than the file says.
+            #expect(try corners([], [], copySize: (640, 384)) == Self.upright)
+        }
+
+        /// 16 is black and 235 white.
+        @Test(arguments: [heif_compression_HEVC, heif_compression_AV1])
+        func `gray of limited range`(format: heif_compression_format) throws {
+            let picture = try #require(TestHEIF.Picture(format, 256, 64, levels: [16, 126, 235, 64]))
+            func levels(isFullRange: Bool) throws -> [Int] {
+                let thumbnail = try decoded(
+                    TestHEIF(
+                        format: format, picture: picture,
+                        properties: [
+                            TestHEIF.extents(256, 64),
+                            TestHEIF.colors(1, 13, 6, isFullRange: isFullRange),
+                        ]))
+                return (0..<4).map { Int(thumbnail.pixel(32 + 64 * $0, 32)[0]) }
+            }
+            let limited = try levels(isFullRange: false)
+            #expect(zip(limited, [0, 128, 255, 56]).allSatisfy { abs($0 - $1) <= 3 }, "\(limited)")
+            let full = try levels(isFullRange: true)
+            #expect(zip(full, [16, 126, 235, 64]).allSatisfy { abs($0 - $1) <= 3 }, "\(full)")
+        }
+
+        /// The levels that ffmpeg 5.1 gives for these codes with zscale=t=linear:npl=203, zscale=p=bt709,
+        /// tonemap=hable:desat=0 and zscale=t=bt709.
+        @Test(arguments: [(16, [0, 37, 120, 156, 232, 255]), (18, [0, 48, 95, 111, 157, 231])])
+        func `HDR is tone-mapped`(transfer: Int, expected: [Int]) throws {
+            let codes: [UInt8] = [0, 64, 128, 148, 192, 255]
+            let picture = try #require(TestHEIF.Picture(heif_compression_AV1, 384, 64, levels: codes))
+            let thumbnail = try decoded(
+                TestHEIF(
+                    format: heif_compression_AV1, picture: picture,
+                    properties: [
+                        TestHEIF.extents(384, 64), TestHEIF.colors(9, transfer, 9, isFullRange: true),
+                    ]), box: 384)
+            let levels = (0..<6).map { Int(thumbnail.pixel(32 + 64 * $0, 32)[0]) }
+            #expect(zip(levels, expected).allSatisfy { abs($0 - $1) <= 4 }, "\(levels)")
+        }
+
+        /// Display P3's red is outside of sRGB's gamut, its white is sRGB's.
+        @Test func `a wide gamut without a profile becomes sRGB`() throws {
+            let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 256, 192))
+            func pixels(_ primaries: Int) throws -> DecodedThumbnail {
+                try decoded(
+                    TestHEIF(
+                        picture: picture,
+                        properties: [
+                            TestHEIF.extents(256, 192), TestHEIF.colors(primaries, 13, 6, isFullRange: true),
+                        ]))
+            }
+            #expect(try pixels(12).corners == Corner.stored)
+            let gray = try #require(
+                TestHEIF.Picture(heif_compression_HEVC, 256, 64, levels: [40, 100, 180, 240]))
+            let thumbnail = try decoded(
+                TestHEIF(
+                    picture: gray,
+                    properties: [TestHEIF.extents(256, 64), TestHEIF.colors(12, 13, 6, isFullRange: true)]))
+            for (index, level) in [40, 100, 180, 240].enumerated() {
+                let pixel = thumbnail.pixel(32 + 64 * index, 32)
+                #expect(pixel.allSatisfy { abs(Int($0) - level) <= 3 }, "\(pixel)")
+            }
+        }
+    }
+}
