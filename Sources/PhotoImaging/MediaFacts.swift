@@ -35,6 +35,11 @@ public struct MediaFacts: Sendable, Equatable {
     /// The range in the file of the largest embedded JPEG: for raw formats, a picture to decode instead.
     public var largestPreview: Range<UInt64>?
 
+    /// Whether a video's colours are coded for HDR: perceptual quantizer or hybrid log-gamma (ITU-T H.273, 8.2).
+    public var isHDR = false
+    /// The length of a video in seconds; 0 if unknown.
+    public var durationSeconds = 0.0
+
     /// The camera: make and model, the make once. Nil if neither is known.
     ///
     /// Most models begin with a word of their maker's name ("NIKON CORPORATION", "NIKON D70"): those stand alone.
@@ -75,6 +80,11 @@ public struct MediaFacts: Sendable, Equatable {
         let range = region.start + offset..<region.start + offset + length
         if embeddedPreview.map({ range.count < $0.count }) ?? true { embeddedPreview = range }
         if largestPreview.map({ range.count > $0.count }) ?? true { largestPreview = range }
+    }
+
+    /// Records a video's transfer function by its code point (ITU-T H.273, table 3).
+    mutating func addTransfer(_ codePoint: Int) {
+        if codePoint == 16 || codePoint == 18 { isHDR = true }
     }
 
     /// Sets width and height, unless they are known.

@@ -1,4 +1,5 @@
-/// Matroska and WebM (RFC 9559): DateUTC of the segment's information, and the video track's size.
+/// Matroska and WebM (RFC 9559): DateUTC of the segment's information, and the video track's size and transfer
+/// function.
 enum MatroskaReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         guard region.u32(0) == 0x1A45_DFA3 else { return nil }
@@ -9,7 +10,7 @@ enum MatroskaReader: FormatReader {
     }
 
     private static let elementsMax = 64
-    private static let depthMax = 5
+    private static let depthMax = 6
     /// Seconds from 1970 to 2001, Matroska's epoch.
     private static let epochSeconds: Int64 = 978_307_200
 
@@ -26,12 +27,13 @@ enum MatroskaReader: FormatReader {
             else { return }
             let body = region.clipped(offset, length)
             switch id {
-            // Segment, Info, Tracks, TrackEntry, Video.
-            case 0x1853_8067, 0x1549_A966, 0x1654_AE6B, 0xAE, 0xE0:
+            // Segment, Info, Tracks, TrackEntry, Video, Colour.
+            case 0x1853_8067, 0x1549_A966, 0x1654_AE6B, 0xAE, 0xE0, 0x55B0:
                 readElements(body, depthLeft: depthLeft - 1, into: &facts)
             case 0x4461: readDate(body, &facts)
             case 0xB0: if facts.width == 0 { facts.width = integer(body) }
             case 0xBA: if facts.height == 0 { facts.height = integer(body) }
+            case 0x55BA: facts.addTransfer(integer(body))
             // The first cluster: pictures from here on.
             case 0x1F43_B675: return
             default: break

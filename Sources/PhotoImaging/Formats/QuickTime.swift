@@ -49,7 +49,9 @@ enum QuickTimeReader: FormatReader {
     private static func readMovie(_ movie: Region, _ facts: inout MediaFacts) {
         Box.forEach(in: movie) { box in
             switch box.type {
-            case fourCC("mvhd"): readHeader(box.body, &facts)
+            case fourCC("mvhd"):
+                readHeader(box.body, &facts)
+                readDuration(box.body, &facts)
             case fourCC("trak"): readTrack(box.body, &facts)
             case fourCC("meta"): QuickTimeMetadata.read(box.body, into: &facts)
             case fourCC("udta"): readUserData(box.body, &facts)
@@ -77,6 +79,7 @@ enum QuickTimeReader: FormatReader {
     /// The size of the largest track, and the rotation in its matrix.
     private static func readTrack(_ track: Region, _ facts: inout MediaFacts) {
         guard let header = Box.first("tkhd", in: track) else { return }
+        readTransfer(track, &facts)
         let matrix: UInt64 = header.u8(0) == 1 ? 52 : 40
         guard let width = header.u32(matrix + 36).map({ Int($0 >> 16) }),
             let height = header.u32(matrix + 40).map({ Int($0 >> 16) }), width > facts.width
@@ -88,6 +91,33 @@ enum QuickTimeReader: FormatReader {
         case (0xFFFF_0000, 0): facts.orientation = 3
         case (0, 0xFFFF_0000): facts.orientation = 8
         default: facts.orientation = 1
+        }
+    }
+
+    private static func readDuration(_ body: Region, _ facts: inout MediaFacts) {
+        let isLong = body.u8(0) == 1
+        if let unit = body.u32(isLong ? 20 : 12), unit > 0,
+            let length = isLong ? body.u64(24) : body.u32(16).map(UInt64.init)
+        {
+            facts.durationSeconds = Double(length) / Double(unit)
+        }
+    }
+
+    /// Bytes of a sample description before its boxes (ISO/IEC 14496-12, 12.1.3).
+    private static let sampleHeadBytes: UInt64 = 78
+
+    /// The transfer function in the first sample description: `colr` of type `nclx`, or QuickTime's `nclc`.
+    private static func readTransfer(_ track: Region, _ facts: inout MediaFacts) {
+        guard let media = Box.first("mdia", in: track), let information = Box.first("minf", in: media),
+            Box.first("vmhd", in: information) != nil, let table = Box.first("stbl", in: information),
+            let descriptions = Box.first("stsd", in: table)
+        else { return }
+        Box.forEach(in: descriptions.from(8)) { description in
+            let colors = Box.first("colr", in: description.body.from(sampleHeadBytes))
+            if let colors, colors.matches("nclx") || colors.matches("nclc"), let transfer = colors.u16(6) {
+                facts.addTransfer(Int(transfer))
+            }
+            return false
         }
     }
 

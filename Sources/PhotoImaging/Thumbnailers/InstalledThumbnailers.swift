@@ -11,7 +11,7 @@ public final class InstalledThumbnailers: Sendable {
     /// Maximum number of thumbnailers running at the same time: each holds its picture in memory, and may use all
     /// cores.
     private static let runningMax = 2
-    /// Maximum number of thumbnailers tried for one picture.
+    /// Maximum number of installed thumbnailers tried for one picture.
     private static let attemptsMax = 3
 
     private let sandbox: ThumbnailerSandbox
@@ -62,12 +62,14 @@ public final class InstalledThumbnailers: Sendable {
     private func draw(
         _ source: some ByteSource, type: MediaType, side: Int, _ alarm: Alarm
     ) throws(ThumbnailError) -> (bytes: [UInt8], type: MediaType) {
-        let thumbnailers = shared.lock.withLock { shared.catalogue.thumbnailers(for: type) }
+        let installed = shared.lock.withLock { shared.catalogue.thumbnailers(for: type) }
+        let thumbnailers = FrameExtraction.thumbnailers(
+            Array(installed.prefix(Self.attemptsMax)), for: readFacts(source))
         try shared.enter(countMax: Self.runningMax, alarm)
         defer { shared.leave(alarm) }
         guard let input = try excerpt(of: source, unless: alarm) else { throw .workerFailed }
         var isTried = false
-        for thumbnailer in thumbnailers.prefix(Self.attemptsMax) {
+        for thumbnailer in thumbnailers {
             let command = sandbox.command(thumbnailer, type: type, side: side)
             let outcome = runSandboxed(
                 command, input: input, sandbox.limits, unless: alarm, isInBackground: isInBackground)
