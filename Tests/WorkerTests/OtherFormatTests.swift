@@ -49,6 +49,37 @@ extension WorkerTests {
             #expect(thumbnail.isGray && thumbnail.pixel(64, 48)[0] > 245 && thumbnail.pixel(192, 48)[0] < 10)
         }
 
+        /// Colours by code points: 10,000 nits by the perceptual quantizer, P3. Levels as in HEIFTests.
+        @Test(arguments: [false, true])
+        func `PNG with code points`(isInterlaced: Bool) throws {
+            let codes = [0, 64, 128, 148, 192, 255]
+            func levels(_ primaries: UInt8, _ transfer: UInt8, isDeep: Bool) throws -> [[UInt8]] {
+                let picture = TestPNG(
+                    width: 384, height: 16, kind: isDeep ? .deepColor : .gray, isInterlaced: isInterlaced)
+                let row = (0..<384).flatMap { x in
+                    [UInt8](repeating: UInt8(codes[x / 64]), count: isDeep ? 6 : 1)
+                }
+                var bytes = picture.encode([[UInt8]](repeating: row, count: 16))
+                // Behind the signature and the header. libpng does not check the sum of a chunk that it ignores.
+                let chunk: [UInt8] =
+                    [0, 0, 0, 4] + Array("cICP".utf8) + [primaries, transfer, 0, 1, 0, 0, 0, 0]
+                bytes.insert(contentsOf: chunk, at: 33)
+                let thumbnail = try png(bytes, .png, PictureSize(fitting: 384))
+                return (0..<6).map { thumbnail.pixel(32 + 64 * $0, 8) }
+            }
+            for isDeep in [true, false] {
+                let mapped = try levels(9, 16, isDeep: isDeep)
+                for (pixel, level) in zip(mapped, [0, 37, 120, 156, 232, 255]) {
+                    #expect(
+                        pixel[..<3].allSatisfy { abs(Int($0) - level) <= 4 } && pixel[3] == 255, "\(pixel)")
+                }
+                for (pixel, level) in zip(try levels(12, 13, isDeep: isDeep), codes) {
+                    #expect(
+                        pixel[..<3].allSatisfy { abs(Int($0) - level) <= 1 } && pixel[3] == 255, "\(pixel)")
+                }
+            }
+        }
+
         @Test func `WebP`() throws {
             try expectQuarters(testWebP(), .webp)
             try expectQuarters(testWebP(isLossless: true), .webp)

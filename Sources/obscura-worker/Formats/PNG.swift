@@ -14,6 +14,10 @@ final class PNGDecoder: PictureDecoder {
     private(set) var colorProfile: [UInt8] = []
     private var channels = 0
     private var hasAlpha = false
+    /// For colours that the file describes by code points (`cICP`).
+    private let conversion: DisplayConversion?
+    /// Bytes of a pixel as libpng delivers it: more than `channels` where 16 bits are converted.
+    private var pixelBytes = 0
     /// All rows of an interlaced picture, which arrives in seven passes. Nil for other pictures.
     private var whole: UnsafeMutablePointer<UInt8>?
     private var rows: RowReducer?
@@ -31,6 +35,7 @@ final class PNGDecoder: PictureDecoder {
     init?(_ bytes: UnsafeRawBufferPointer) {
         self.bytes = bytes
         orientation = Orientation(readFacts(MappedSource(bytes: bytes)))
+        conversion = Self.colors(bytes).flatMap { DisplayConversion($0) }
         png = png_create_read_struct(
             PNG_LIBPNG_VER_STRING, nil, { _, _ in refusePicture() }, { _, _ in })
         guard png != nil else { return nil }
@@ -73,22 +78,25 @@ final class PNGDecoder: PictureDecoder {
         let type = Int32(png_get_color_type(png, info))
         let isTransparent = png_get_valid(png, info, UInt32(PNG_INFO_tRNS)) != 0
         hasAlpha = type & PNG_COLOR_MASK_ALPHA != 0 || isTransparent
-        channels = type == PNG_COLOR_TYPE_GRAY && !hasAlpha ? 1 : 4
+        channels = type == PNG_COLOR_TYPE_GRAY && !hasAlpha && conversion == nil ? 1 : 4
+        let isDeep = conversion != nil && png_get_bit_depth(png, info) == 16
+        pixelBytes = isDeep ? 8 : channels
         png_set_expand(png)
-        png_set_scale_16(png)
+        if !isDeep { png_set_scale_16(png) }
         if channels == 4 {
             png_set_gray_to_rgb(png)
-            png_set_add_alpha(png, 0xFF, PNG_FILLER_AFTER)
+            png_set_add_alpha(png, isDeep ? 0xFFFF : 0xFF, PNG_FILLER_AFTER)
         }
         png_set_interlace_handling(png)
         png_read_update_info(png, info)
-        readProfile()
+        // Code points come before a profile (PNG, third edition, 4.3).
+        if conversion == nil { readProfile() }
         let width = Int(png_get_image_width(png, info))
         size = PixelSize(width: width, height: Int(png_get_image_height(png, info)))
-        guard isWithinLimits(size), png_get_rowbytes(png, info) == width * channels else { refusePicture() }
+        guard isWithinLimits(size), png_get_rowbytes(png, info) == width * pixelBytes else { refusePicture() }
         let isInterlaced = png_get_interlace_type(png, info) != PNG_INTERLACE_NONE
         if isInterlaced {
-            whole = calloc(size.height, width * channels)?.assumingMemoryBound(to: UInt8.self)
+            whole = calloc(size.height, width * pixelBytes)?.assumingMemoryBound(to: UInt8.self)
             guard whole != nil else { refusePicture() }
         }
         row = .allocate(capacity: width * channels)
@@ -106,16 +114,71 @@ final class PNGDecoder: PictureDecoder {
     }
 
     private func take(_ source: png_bytep?, _ number: png_uint_32) {
-        guard let source, let row else { return }
+        guard let source else { return }
         hasPixels = true
-        let count = size.width * channels
         if let whole {
-            png_progressive_combine_row(png, whole + Int(number) * count, source)
+            png_progressive_combine_row(png, whole + Int(number) * size.width * pixelBytes, source)
             return
         }
-        row.update(from: source, count: count)
+        add(source)
+    }
+
+    /// Adds a row as libpng has delivered it.
+    private func add(_ source: UnsafePointer<UInt8>) {
+        guard let row else { return }
+        if let conversion {
+            convert(source, conversion, into: row)
+        } else {
+            row.update(from: source, count: size.width * channels)
+        }
         if hasAlpha { row.multiplyByAlpha(count: size.width) }
         rows?.add(row)
+    }
+
+    private func convert(
+        _ source: UnsafePointer<UInt8>, _ conversion: DisplayConversion, into row: UnsafeMutablePointer<UInt8>
+    ) {
+        let codes = UnsafeMutablePointer<SIMD4<UInt16>>.allocate(capacity: size.width)
+        defer { codes.deallocate() }
+        let codeMax = UInt32(DisplayConversion.codeMax)
+        for x in 0..<size.width {
+            for channel in 0..<4 {
+                // Samples of 16 bits have the higher byte first.
+                let index = x * pixelBytes + channel * pixelBytes / 4
+                let high = UInt32(source[index])
+                let isOpacity = channel == 3
+                codes[x][channel] = UInt16(
+                    truncatingIfNeeded: isOpacity
+                        ? high
+                        : pixelBytes == 8
+                            ? (high << 8 | UInt32(source[index + 1])) * codeMax / 0xFFFF
+                            : high * codeMax / 0xFF)
+            }
+        }
+        row.withMemoryRebound(to: SIMD4<UInt8>.self, capacity: size.width) {
+            conversion.convert(codes, into: $0, count: size.width)
+        }
+    }
+
+    /// The code points of the chunk `cICP`, which stands before the pixels (PNG, third edition, 11.3.2.6). Nil without
+    /// one, and for luma and chroma, which PNG has not.
+    private static func colors(_ bytes: UnsafeRawBufferPointer) -> ColorDescription? {
+        let signatureBytes = 8
+        var offset = signatureBytes
+        while offset <= bytes.count - 12 {
+            let length = Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+            let name = bytes[(offset + 4)..<(offset + 8)]
+            if name.elementsEqual("IDAT".utf8) { return nil }
+            guard length <= bytes.count - offset - 12 else { return nil }
+            if name.elementsEqual("cICP".utf8), length == 4 {
+                let points = bytes[(offset + 8)..<(offset + 12)].map(Int.init)
+                guard points[2] == 0, points[3] == 1 else { return nil }
+                return ColorDescription(
+                    primaries: points[0], transfer: points[1], matrix: 0, isFullRange: true)
+            }
+            offset += 12 + length
+        }
+        return nil
     }
 
     func decode(for placement: Placement) -> Pixels? {
@@ -126,9 +189,7 @@ final class PNGDecoder: PictureDecoder {
         guard hasPixels else { return nil }
         if let whole {
             for number in 0..<size.height {
-                let row = whole + number * size.width * channels
-                if hasAlpha { row.multiplyByAlpha(count: size.width) }
-                rows?.add(row)
+                add(whole + number * size.width * pixelBytes)
             }
         }
         return rows.take()?.finish()
