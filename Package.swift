@@ -65,6 +65,7 @@ let package = Package(
         system("CZip", pkgConfig: "libzip", package: "libzip-dev"),
         system("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
         system("CGnuTLS", pkgConfig: "gnutls", package: "libgnutls28-dev"),
+        system("CBrotli", pkgConfig: "libbrotlicommon", package: "libbrotli-dev"),
         system("CQRencode", pkgConfig: "libqrencode", package: "libqrencode-dev"),
         .target(name: "CShims", path: "Sources/System/CShims"),
         system("CJPEG", pkgConfig: "libjpeg", package: "libjpeg62-turbo-dev"),
@@ -134,7 +135,7 @@ let package = Package(
                 "PhotoImport", "PhotoLibrary", "PhotoRules", "TakeoutRules", "FileRequests", "HostFiles",
                 "PhotoImaging", "LinuxIO",
             ]),
-        layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CShims"]),
+        layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CBrotli", "CShims"]),
         layer("TakeoutRules", uses: ["PhotoImaging"]),
         .executableTarget(
             name: "obscura-worker",

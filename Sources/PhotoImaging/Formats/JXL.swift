@@ -1,4 +1,4 @@
-/// JPEG XL: ISO/IEC 18181-1 (codestream) and 18181-2 (boxes `Exif` and `xml `; compressed ones are ignored).
+/// JPEG XL: ISO/IEC 18181-1 (codestream) and 18181-2 (boxes `Exif` and `xml `, also compressed in `brob`).
 enum JXLReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         isContainer(region) || (region.u16(0) == 0xFF0A && region.count >= 12) ? .jxl : nil
@@ -13,8 +13,11 @@ enum JXLReader: FormatReader {
             readSize(region, into: &facts)
             return
         }
+        var packedLeft = packedMax
         Box.forEach(in: region) { box in
             switch box.type {
+            case fourCC("brob") where packedLeft > 0:
+                if readPacked(box.body, into: &facts) { packedLeft -= 1 }
             case fourCC("Exif"): HEIFMeta.readEXIF(box.body, into: &facts)
             case fourCC("xml "): XMPScanner.scan(box.body, into: &facts)
             case fourCC("jxlc"): readSize(box.body, into: &facts)
@@ -23,6 +26,22 @@ enum JXLReader: FormatReader {
             }
             return true
         }
+    }
+
+    /// Maximum number of compressed boxes that are read, as they may decompress to much; `cjxl` writes two.
+    private static let packedMax = 4
+
+    /// Reads a compressed box: the type of its contents, then a Brotli stream. Returns whether that type is read.
+    private static func readPacked(_ body: Region, into facts: inout MediaFacts) -> Bool {
+        guard let type = body.u32(0), type == fourCC("Exif") || type == fourCC("xml ") else { return false }
+        guard let bytes = body.withView(4, .max, { Brotli.unpack($0) }) else { return true }
+        let contents = Region(unpacked: bytes)
+        if type == fourCC("Exif") {
+            HEIFMeta.readEXIF(contents, into: &facts)
+        } else {
+            XMPScanner.scan(contents, into: &facts)
+        }
+        return true
     }
 
     /// The size header behind the codestream's two-byte signature: bits, the lowest first.

@@ -114,7 +114,7 @@ struct Inflate {
         var value = 0
         var first = 0
         var index = 0
-        for length in 1...15 {
+        for length in 1...HuffmanCode.bitsMax {
             guard let bit = take(1) else { return nil }
             value |= bit
             let count = Int(code.counts[length])
@@ -165,8 +165,10 @@ struct Inflate {
     ]
 }
 
-/// A canonical Huffman code (RFC 1951, 3.2.2): the number of codes of each length, and their symbols in order.
-private struct HuffmanCode {
+/// A canonical Huffman code (RFC 1951, 3.2.2; also Brotli's): the number of codes of each length, and their symbols in order.
+struct HuffmanCode {
+    /// The longest code.
+    static let bitsMax = 15
     private(set) var counts = [UInt16](repeating: 0, count: 16)
     private(set) var symbols: [UInt16]
 
@@ -176,7 +178,7 @@ private struct HuffmanCode {
         counts[0] = 0
         var left = 1
         var offsets = [Int](repeating: 0, count: 17)
-        for length in 1...15 {
+        for length in 1...HuffmanCode.bitsMax {
             left = left << 1 - Int(counts[length])
             guard left >= 0 else { return nil }
             offsets[length + 1] = offsets[length] + Int(counts[length])
@@ -187,6 +189,9 @@ private struct HuffmanCode {
             offsets[Int(length)] += 1
         }
     }
+
+    /// A code without symbols.
+    static let empty = HuffmanCode(trusted: [])
 
     private init(trusted lengths: [UInt8]) {
         guard let code = HuffmanCode(lengths) else { preconditionFailure("a fixed code is complete") }
