@@ -14,6 +14,8 @@ public struct MediaFacts: Sendable, Equatable {
     public var make: String?
     /// The camera's model, as written.
     public var model: String?
+    /// Seconds east of UTC where a video was taken, which it gives apart from its dates.
+    public var utcOffset: Int?
     /// Degrees north.
     public var latitude: Double?
     /// Degrees east.
@@ -111,11 +113,15 @@ public struct Sidecar: Sendable, Equatable {
     public var dates: [DateCandidate]
     /// As ``MediaFacts/rating``.
     public var rating: Int?
+    /// The extension of the photo's name, without its dot: photoshop:SidecarForExtension. Adobe's programs write it,
+    /// as `DSC.xmp` may lie between `DSC.NEF` and `DSC.JPG`. Nil: the sidecar does not tell.
+    public var photoExtension: String?
 
     /// A sidecar with these dates.
-    public init(dates: [DateCandidate], rating: Int? = nil) {
+    public init(dates: [DateCandidate], rating: Int? = nil, photoExtension: String? = nil) {
         self.dates = dates
         self.rating = rating
+        self.photoExtension = photoExtension
     }
 }
 
@@ -153,7 +159,7 @@ public enum DateSource: String, Sendable, CaseIterable {
     case dateTimeDigitized = "DateTimeDigitized"
     /// com.apple.quicktime.creationdate or ©day: the wall clock.
     case quickTimeCreationDate = "QuickTimeCreationDate"
-    /// The movie header of MP4 and QuickTime, or Matroska's DateUTC: UTC.
+    /// The movie header of MP4 and QuickTime, or Matroska's DateUTC: UTC, or the wall clock of some cameras.
     case quickTimeMovieHeader = "QuickTimeMovieHeader"
     /// EXIF tags GPSDateStamp and GPSTimeStamp: UTC.
     case gps = "GPS"

@@ -53,7 +53,7 @@ public func zonedCaptureDate(
         if candidate.source == .gps, time.day == satelliteEpoch { return nil }
         if candidate.isUTC {
             guard !isUnsetClock(time) else { return nil }
-            let own = candidate.offsetSeconds ?? fileOffset
+            let own = candidate.offsetSeconds ?? fileOffset ?? facts.utcOffset
             if own == nil { mountOffset = localOffset(time.secondsSince1970) }
             time = time.shifted(by: own ?? mountOffset ?? 0)
         }

@@ -43,6 +43,17 @@ struct DateText {
         return scanner.zone()
     }
 
+    /// As `offset`, of a text that is nothing else, and gives a zone that exists: from -12:00 to +14:00.
+    static func offset(whole text: String) -> Int? {
+        let digits = text.utf8.filter { $0 != UInt8(ascii: ":") }
+        guard digits.count == 5, digits.dropFirst().allSatisfy(ASCII.isDigit),
+            let seconds = Array(text.utf8).withUnsafeBytes({ bytes in
+                bytes.baseAddress.flatMap { offset(ByteView($0, count: bytes.count)) }
+            }), (-12 * 3600...14 * 3600).contains(seconds)
+        else { return nil }
+        return seconds
+    }
+
     private mutating func parse() -> ParsedDate? {
         skipSpaces()
         guard let year = number(digits: 4) else { return nil }

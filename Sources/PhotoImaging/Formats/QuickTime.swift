@@ -36,17 +36,19 @@ enum QuickTimeReader: FormatReader {
     }
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
+        var clock = MovieClock()
         Box.forEach(in: region) { box in
             if box.type == fourCC("moov") {
-                readMovie(box.body, &facts)
+                readMovie(box.body, &clock, &facts)
                 return true
             }
             if let xmp = box.xmp { XMPScanner.scan(xmp, into: &facts) }
             return true
         }
+        clock.apply(to: &facts)
     }
 
-    private static func readMovie(_ movie: Region, _ facts: inout MediaFacts) {
+    private static func readMovie(_ movie: Region, _ clock: inout MovieClock, _ facts: inout MediaFacts) {
         Box.forEach(in: movie) { box in
             switch box.type {
             case fourCC("mvhd"):
@@ -54,7 +56,7 @@ enum QuickTimeReader: FormatReader {
                 readDuration(box.body, &facts)
             case fourCC("trak"): readTrack(box.body, &facts)
             case fourCC("meta"): QuickTimeMetadata.read(box.body, into: &facts)
-            case fourCC("udta"): readUserData(box.body, &facts)
+            case fourCC("udta"): readUserData(box.body, &clock, &facts)
             default: if let xmp = box.xmp { XMPScanner.scan(xmp, into: &facts) }
             }
             return true
@@ -122,12 +124,13 @@ enum QuickTimeReader: FormatReader {
     }
 
     /// International text atoms: a length, a language, the text; and iTunes' `meta` box.
-    private static func readUserData(_ body: Region, _ facts: inout MediaFacts) {
+    private static func readUserData(_ body: Region, _ clock: inout MovieClock, _ facts: inout MediaFacts) {
         Box.forEach(in: body) { box in
             switch box.type {
             case fourCC("meta"): QuickTimeMetadata.read(box.body, into: &facts)
             case fourCC("loci"): readLocation(box.body, &facts)
             case fourCC("XMP_"): XMPScanner.scan(box.body, into: &facts)
+            case fourCC("NCDT"), fourCC("TAGS"), fourCC("FIRM"): clock.note(box)
             case _ where box.type >> 24 == 0xA9:
                 guard let length = box.body.u16(0) else { return true }
                 let text = box.body.clipped(4, UInt64(length))
@@ -159,11 +162,43 @@ enum QuickTimeReader: FormatReader {
     }
 }
 
+/// Whose time a movie header gives. The specification says UTC, but some cameras know no time zone and write their wall
+/// clock. Known to do so are:
+///
+/// | Maker | Sources |
+/// |---|---|
+/// | Nikon | exiftool's `Nikon.pm`, NCTG 0x11: the camera's own date is that of the header; pulsejet/memories#1256 |
+/// | GoPro before HERO11 | blog.mono0x.net/2021/11/03/gopro-creation-time; pulsejet/memories#1256 |
+///
+/// A GoPro's firmware names its model: `HD9.01…` is a HERO9, `H21.01…` a HERO10. From HERO11 (`H22.01…`) on, they know
+/// their zone.
+private struct MovieClock {
+    private var isLocal: Bool?
+
+    /// Looks at a box of user data that only some makers write.
+    mutating func note(_ box: Box) {
+        switch box.type {
+        case fourCC("FIRM"): isLocal = box.body.matches("HD") || box.body.matches("H21")
+        case fourCC("TAGS"): isLocal = isLocal ?? (box.body.matches("NIKON") ? true : nil)
+        default: isLocal = isLocal ?? true
+        }
+    }
+
+    /// Makes the header's time a wall clock if the maker's cameras write it.
+    func apply(to facts: inout MediaFacts) {
+        let make = facts.make?.lowercased() ?? ""
+        guard isLocal ?? (make.hasPrefix("nikon") || make.hasPrefix("gopro")),
+            let index = facts.dates.firstIndex(where: { $0.source == .quickTimeMovieHeader })
+        else { return }
+        facts.dates[index].isUTC = false
+    }
+}
+
 /// The `meta` box of QuickTime (keys by name) and of iTunes (keys by four letters).
 enum QuickTimeMetadata {
     /// The fields that are read.
     enum Field {
-        case creationDate, place, make, model, contentIdentifier
+        case creationDate, utcOffset, place, make, model, contentIdentifier
 
         init?(atom: UInt32) {
             switch atom & 0x00FF_FFFF {
@@ -186,6 +221,8 @@ enum QuickTimeMetadata {
                 self = .model
             } else if key.matches("com.apple.quicktime.content.identifier") {
                 self = .contentIdentifier
+            } else if key.matches("com.samsung.android.utc_offset") {
+                self = .utcOffset
             } else {
                 return nil
             }
@@ -196,6 +233,7 @@ enum QuickTimeMetadata {
                 let string = view.trimmedText
                 guard !string.isEmpty else { return }
                 switch self {
+                case .utcOffset: facts.utcOffset = facts.utcOffset ?? DateText.offset(whole: string)
                 case .creationDate: facts.add(.quickTimeCreationDate, DateText.parse(view))
                 case .place: ISO6709.read(view, into: &facts)
                 case .make: facts.make = facts.make ?? string
