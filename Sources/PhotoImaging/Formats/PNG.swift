@@ -9,19 +9,23 @@ enum PNGReader: FormatReader {
 
     /// Maximum number of chunks that are read one by one.
     private static let chunksMax = 64
-    /// Maximum number of image chunks; after more, only the file's end is searched.
-    private static let imageChunksMax = 3
+    /// Maximum number of runs of image chunks; after more, only the file's end is searched.
+    private static let imageRunsMax = 24
     /// Maximum number of texts that are read, as they may decompress to much; a real file has one or two.
     private static let textsMax = 6
     /// Bytes of the file's end that are searched for metadata behind many image chunks.
-    private static let tailBytes: UInt64 = 64 * 1024
+    private static let tailBytes = UInt64(ReadLimits.viewBytesMax)
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
         var offset = PNGChunk.firstOffset
-        var imageChunks = 0
+        var imageRuns = 0
         var textsLeft = textsMax
-        for _ in 0..<chunksMax where imageChunks <= imageChunksMax {
-            if region.matches("IDAT", at: offset + 4) { imageChunks += 1 }
+        for _ in 0..<chunksMax where imageRuns <= imageRunsMax {
+            if let end = endOfRun(region, at: offset) {
+                imageRuns += 1
+                offset = end
+                continue
+            }
             guard let next = readChunk(region, at: offset, &textsLeft, &facts) else { return }
             offset = next
         }
@@ -30,6 +34,28 @@ enum PNGReader: FormatReader {
             guard let next = readChunk(region, at: last, &textsLeft, &facts) else { return }
             last = next
         }
+    }
+
+    /// The end of a run of image chunks of the same length, which most programs write; nil if there is no image chunk.
+    ///
+    /// The last of them is found by bisection, so that many chunks cost few reads. A shorter chunk follows mostly, which
+    /// is a run of its own.
+    private static func endOfRun(_ region: Region, at offset: UInt64) -> UInt64? {
+        guard let length = region.u32(offset), length < 1 << 31, region.matches("IDAT", at: offset + 4) else {
+            return nil
+        }
+        let stride = UInt64(length) + 12
+        func isOfRun(_ number: UInt64) -> Bool {
+            let start = offset + number * stride
+            return region.u32(start) == length && region.matches("IDAT", at: start + 4)
+        }
+        guard isOfRun(1) else { return offset + stride }
+        var (known, end) = (UInt64(1), (region.count - offset) / stride + 1)
+        while end - known > 1 {
+            let middle = known + (end - known) / 2
+            if isOfRun(middle) { known = middle } else { end = middle }
+        }
+        return offset + (known + 1) * stride
     }
 
     /// Reads a chunk and returns the next one's offset; nil at the end.
