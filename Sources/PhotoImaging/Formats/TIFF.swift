@@ -39,6 +39,33 @@ enum TIFFReader: FormatReader {
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
         guard let scanner = EXIFScanner.scan(region, into: &facts) else { return }
+        readPackets(of: scanner, into: &facts)
+        if let jpeg = scanner.embeddedJPEG { JPEGReader.read(jpeg, into: &facts) }
+        if facts.dates.isEmpty { readLaterPages(region, into: &facts) }
+    }
+
+    /// Maximum number of pages whose dates are read.
+    private static let pagesMax = 8
+
+    /// The dates of the first page that has any, if the first page of all has none: it may be a preview of the next.
+    private static func readLaterPages(_ region: Region, into facts: inout MediaFacts) {
+        guard let tiff = TIFFStructure(region) else { return }
+        var offset = tiff.firstDirectory
+        for _ in 1..<pagesMax {
+            guard let next = tiff.forEachEntry(at: offset, { _ in }), next != 0 else { return }
+            offset = next
+            var page = MediaFacts(type: facts.type)
+            guard let scanner = EXIFScanner.scan(region, page: offset, into: &page) else { return }
+            readPackets(of: scanner, into: &page)
+            facts.dates = page.dates
+            facts.make = facts.make ?? page.make
+            facts.model = facts.model ?? page.model
+            facts.setPlace(latitude: page.latitude, longitude: page.longitude)
+            guard facts.dates.isEmpty else { return }
+        }
+    }
+
+    private static func readPackets(of scanner: EXIFScanner, into facts: inout MediaFacts) {
         for packet in scanner.packets {
             switch packet.kind {
             case .xmp: XMPScanner.scan(packet.region, into: &facts)
@@ -46,6 +73,5 @@ enum TIFFReader: FormatReader {
             case .photoshop: IPTCScanner.scanPhotoshop(packet.region, into: &facts)
             }
         }
-        if let jpeg = scanner.embeddedJPEG { JPEGReader.read(jpeg, into: &facts) }
     }
 }

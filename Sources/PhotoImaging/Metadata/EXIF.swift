@@ -87,11 +87,14 @@ struct EXIFScanner {
 
     /// Reads the block at the beginning of `region` into `facts`. Returns nil, and does nothing, if there is no TIFF
     /// header.
-    static func scan(_ region: Region, root: Directory = .main, into facts: inout MediaFacts) -> EXIFScanner?
-    {
+    ///
+    /// - Parameter page: the offset of the directory to begin with; nil for the first.
+    static func scan(
+        _ region: Region, root: Directory = .main, page: UInt64? = nil, into facts: inout MediaFacts
+    ) -> EXIFScanner? {
         guard let tiff = TIFFStructure(region) else { return nil }
         var scanner = EXIFScanner(tiff)
-        scanner.pending = [(tiff.firstDirectory, root)]
+        scanner.pending = [(page ?? tiff.firstDirectory, root)]
         scanner.readDirectories(&facts)
         scanner.finish(&facts)
         return scanner
