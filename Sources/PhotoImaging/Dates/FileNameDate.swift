@@ -2,7 +2,11 @@
 ///
 /// Known forms: `IMG_20240501_101112`, `PXL_20240501_101112345` (UTC), `Screenshot 2024-05-01 at 10.11.12`,
 /// `2024-05-01 10_11_12`, `IMG-20240501-WA0007` (the day only), `20240501_101112`, `signal-2024-05-01-101112`,
-/// and milliseconds since 1970 after `FB_IMG_` or `mmexport` (UTC). Other digits are no date.
+/// `2019_0203_101112`, `21.08.2018`, and milliseconds since 1970 after `FB_IMG_` or `mmexport` (UTC). Other digits are no date.
+///
+/// Of a day before its month (`21-08-2018`) or behind it (`08-21-2018`) the larger number tells which is which. Where
+/// both may be months, points mean that the day comes first, as everywhere where dates have points; `05-06-2019` is the
+/// fifth of June or the sixth of May, and no date. Nor is a year of two digits (`22-04-06`): nothing tells the year.
 struct FileNameDate {
     private let name: ByteView
 
@@ -22,9 +26,14 @@ struct FileNameDate {
                 continue
             }
             let length = digitCount(at: index)
-            if let time = separated(at: index, length: length) ?? compact(at: index, length: length) {
+            if let time = separated(at: index, length: length) ?? compact(at: index, length: length)
+                ?? halfSeparated(at: index, length: length)
+            {
                 let isUTC = name.matches("PXL_", at: index - 4)
                 return DateCandidate(source: .fileName, time: time, isUTC: isUTC)
+            }
+            if isDayWithYearLast(at: index, length: length) {
+                return yearLast(at: index).map { DateCandidate(source: .fileName, time: $0) }
             }
             if let time = milliseconds(at: index, length: length) {
                 return DateCandidate(source: .fileName, time: time, isUTC: true)
@@ -41,6 +50,37 @@ struct FileNameDate {
             digitCount(at: index + 5) == 2, digitCount(at: index + 8) == 2,
             let day = CivilDay(
                 year: value(index, 4), month: value(index + 5, 2), day: value(index + 8, 2))
+        else { return nil }
+        return time(of: day, at: index + 10)
+    }
+
+    /// `2019_0203_101112`: only with a time of day, as four digits alone may be anything.
+    private func halfSeparated(at index: Int, length: Int) -> CivilTime? {
+        guard length == 4, isDateSeparator(name[index + 4]), digitCount(at: index + 5) == 4,
+            isDateSeparator(name[index + 9]), digitCount(at: index + 10) == 6,
+            let day = CivilDay(year: value(index, 4), month: value(index + 5, 2), day: value(index + 7, 2)),
+            day.year >= FileNameDate.compactYearMin
+        else { return nil }
+        return CivilTime(
+            day, hour: value(index + 10, 2), minute: value(index + 12, 2), second: value(index + 14, 2))
+    }
+
+    /// Whether two digits, two digits and a year stand at `index`, with the same separator between them.
+    private func isDayWithYearLast(at index: Int, length: Int) -> Bool {
+        let separator = name[index + 2]
+        return length == 2 && isDateSeparator(separator) && name[index + 5] == separator
+            && digitCount(at: index + 3) == 2 && digitCount(at: index + 6) == 4
+            && !(name[index - 1] == separator && ASCII.isDigit(name[index - 2]))
+    }
+
+    /// `21.08.2018`, `21-08-2018`, `08-21-2018`, with or without a time after it; nil if it may be two days.
+    private func yearLast(at index: Int) -> CivilTime? {
+        let (first, second) = (value(index, 2), value(index + 3, 2))
+        let year = value(index + 6, 4)
+        let isDayFirst = name[index + 2] == UInt8(ascii: ".") || first > 12 || first == second
+        guard isDayFirst || second > 12,
+            let day = CivilDay(
+                year: year, month: isDayFirst ? second : first, day: isDayFirst ? first : second)
         else { return nil }
         return time(of: day, at: index + 10)
     }
