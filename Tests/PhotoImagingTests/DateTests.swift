@@ -133,6 +133,9 @@ import Testing
         ("1905-06-07 grandmother.jpg", civil(1905, 6, 7)),
         ("FB_IMG_1525167072123.jpg", civil(2018, 5, 1, 9, 31, 12, 123_000_000)),
         ("holiday 7 2019.07.08 beach.jpg", civil(2019, 7, 8)),
+        ("21.08.2018 beach.jpg", civil(2018, 8, 21)), ("Foto 05.06.2019.jpg", civil(2019, 6, 5)),
+        ("21-08-2018.jpg", civil(2018, 8, 21)), ("08-21-2018.jpg", civil(2018, 8, 21)),
+        ("2019_0203_101112_001.MP4", civil(2019, 2, 3, 10, 11, 12)),
     ])
     func `a name with a date gives it`(_ name: String, _ time: CivilTime) {
         #expect(find(name) == time, "\(name)")
@@ -143,6 +146,7 @@ import Testing
         "order 20191215 no date.jpg",
         "DSC01234.jpg", "2019-02-30.jpg", "20190230.jpg", "99999999_999999.jpg", "x2019-1-2.jpg", "",
         "mm20240501x.jpg", "1525167072123.jpg", "IMG_19120101.jpg", "2990-01-01.jpg", "1700-01-01.jpg",
+        "05-06-2019.jpg", "31.02.2019.jpg", "2019_0203.jpg", "22-04-06 15-21-03 2160.jpg", "1.2.2019.jpg",
     ])
     func `a name without a date gives none`(_ name: String) {
         #expect(find(name) == nil, "\(name)")

@@ -193,6 +193,28 @@ import Testing
         #expect(time(facts, .dateTime) == civil(2004, 11, 23, 18, 49, 38))
     }
 
+    /// The first page is a small copy, and the full picture comes later.
+    @Test(arguments: [false, true]) func `a TIFF whose later page has the date`(isBig: Bool) throws {
+        var out = ByteBuilder(isBig: false)
+        out.add("II")
+        for value in isBig ? [43, 8, 0] : [42] { out.u16(value) }
+        func number(_ value: Int) { if isBig { out.u64(value) } else { out.u32(value) } }
+        let page = isBig ? 8 + 20 + 8 : 2 + 12 + 4
+        let first = isBig ? 16 : 8
+        number(first)
+        let entries = [(0x0100, 4, 1, 1234), (0x0132, 2, 20, first + 2 * page)]
+        for (index, (tag, type, count, value)) in entries.enumerated() {
+            if isBig { out.u64(1) } else { out.u16(1) }
+            out.u16(tag)
+            out.u16(type)
+            number(count)
+            number(value)
+            number(index == 0 ? first + page : 0)
+        }
+        out.add("2004:11:23 18:49:38\0")
+        #expect(time(try read(out.bytes), .dateTime) == civil(2004, 11, 23, 18, 49, 38))
+    }
+
     @Test(arguments: [
         ("NIKON CORPORATION", MediaType.nef), ("SONY", .arw), ("PENTAX Corporation", .pef), ("SAMSUNG", .srw),
         ("Somebody", .tiff),
@@ -311,6 +333,12 @@ import Testing
         }
     }
 
+    /// A program that keeps a picture's layers puts them behind the metadata.
+    @Test func `PNG with metadata between images and a long tail`() throws {
+        let chunks = [("eXIf", Picture.camera().bytes), ("laYR", [UInt8](repeating: 7, count: 200_000))]
+        expectCamera(try read(Picture.png([], images: 300, last: chunks)))
+    }
+
     @Test func `texts of PNG that are not the camera's`() throws {
         let text = Array("Creation Time\u{0}2009:08:09 10:11:12".utf8)
         #expect(try read(Picture.png([("tEXt", text)])).dates.isEmpty)
@@ -395,6 +423,33 @@ import Testing
         #expect(facts.type == .jxl)
         expectCamera(facts)
     }
+
+    /// The packet is Brotli's own work, with words of its dictionary; the block is stored.
+    @Test func `JPEG XL with compressed boxes`() throws {
+        let signature = Picture.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A]) + Picture.ftyp("jxl ")
+        let packet = try #require(Data(base64Encoded: FormatTests.brotliPacket))
+        let facts = try read(signature + Picture.box("brob", Array("xml ".utf8) + packet))
+        #expect(facts.dates.map(\.time) == [civil(2009, 8, 7, 6, 5, 4)])
+        let block = [0, 0, 0, 0] + Picture.camera().bytes
+        expectCamera(try read(signature + Picture.box("brob", Array("Exif".utf8) + storedBrotli(block))))
+        // Cut or damaged streams are no error.
+        for count in 0..<packet.count {
+            #expect(
+                try read(signature + Picture.box("brob", Array("xml ".utf8) + packet[..<count])).type == .jxl)
+        }
+    }
+
+    /// A stream of one block that is not compressed: RFC 7932, 9.2.
+    private func storedBrotli(_ bytes: [UInt8]) -> [UInt8] {
+        // A window of 16 bits, not the last block, four digits of the length less one, stored; then an empty last one.
+        let head = (bytes.count - 1) << 4 | 1 << 20
+        return [UInt8(head & 255), UInt8(head >> 8 & 255), UInt8(head >> 16 & 255)] + bytes + [3]
+    }
+
+    static let brotliPacket = """
+        G9oAAORsW+pHftXEWGeE4s1U3ZbiQ30I9Tvn3KwgvCSDwSaY82v3bSLeXrKYjSeIoM/4+W/e5vFq34qaX4L5Gh6hqgjkeAyTr8vKSiQjwS6O\
+        QXsdJCyUE84RVOj8l6v90HIWTu4CzRl985bLiUNrM8+v3QjDlIBx3/ytRvjdIKz0iagl3DRUe6o2CSRHkqVwXlPL
+        """
 
     @Test func `inflate reads every kind of block`() throws {
         let keyword = Array("XML:com.adobe.xmp\0".utf8) + [1, 0, 0, 0]

@@ -61,6 +61,35 @@ import Testing
         #expect(capture(facts, now: civil(2020, 5, 10).secondsSince1970).source == .mtime)
     }
 
+    @Test(arguments: [
+        ("+0200", civil(2020, 5, 12, 1, 30)), ("+02:00", civil(2020, 5, 12, 1, 30)),
+        ("-0330", civil(2020, 5, 11, 20)), ("+1345", civil(2020, 5, 12, 13, 15)),
+        // Nonsense: the zone of the mount.
+        ("foo", civil(2020, 5, 11, 18, 30)), ("+2500", civil(2020, 5, 11, 18, 30)),
+    ])
+    func `Samsung's offset moves the header's time`(offset: String, time: CivilTime) throws {
+        let keys = Picture.keyed([("com.samsung.android.utc_offset", offset)])
+        let facts = try read(
+            Picture.ftyp("mp42") + Picture.box("moov", Picture.movieHeader(since1904) + keys))
+        #expect(capture(facts, hoursEast: -5).time == time)
+        #expect(capture(facts, hoursEast: -5).source == .quickTimeMovieHeader)
+    }
+
+    @Test(arguments: [
+        ("FIRM", "HD9.01.01.72.00", true), ("FIRM", "H21.01.01.30.00", true),
+        ("FIRM", "H22.01.01.10.00", false), ("TAGS", "NIKON DIGITAL CAMERA", true),
+        ("TAGS", "OLYMPUS", false),
+    ])
+    func `some makers write the time of their clocks into the header`(
+        box: String, content: String, isLocal: Bool
+    ) throws {
+        let data = Picture.box("udta", Picture.box(box, Array(content.utf8)))
+        let facts = try read(
+            Picture.ftyp("mp42") + Picture.box("moov", Picture.movieHeader(since1904) + data))
+        let time = isLocal ? civil(2020, 5, 11, 23, 30) : civil(2020, 5, 12, 1, 30)
+        #expect(capture(facts, hoursEast: 2).time == time)
+    }
+
     @Test func `user data`() throws {
         let user = Picture.box(
             "udta",

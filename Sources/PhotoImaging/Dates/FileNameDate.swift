@@ -2,7 +2,8 @@
 ///
 /// Known forms: `IMG_20240501_101112`, `PXL_20240501_101112345` (UTC), `Screenshot 2024-05-01 at 10.11.12`,
 /// `2024-05-01 10_11_12`, `IMG-20240501-WA0007` (the day only), `20240501_101112`, `signal-2024-05-01-101112`,
-/// `2019_0203_101112`, `21.08.2018`, and milliseconds since 1970 after `FB_IMG_` or `mmexport` (UTC). Other digits are no date.
+/// `2019_0203_101112`, `21.08.2018`, and milliseconds since 1970 after `FB_IMG_` or `mmexport` (UTC). Other digits are
+/// no date.
 ///
 /// Of a day before its month (`21-08-2018`) or behind it (`08-21-2018`) the larger number tells which is which. Where
 /// both may be months, points mean that the day comes first, as everywhere where dates have points; `05-06-2019` is the

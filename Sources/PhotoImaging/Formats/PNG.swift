@@ -38,8 +38,8 @@ enum PNGReader: FormatReader {
 
     /// The end of a run of image chunks of the same length, which most programs write; nil if there is no image chunk.
     ///
-    /// The last of them is found by bisection, so that many chunks cost few reads. A shorter chunk follows mostly, which
-    /// is a run of its own.
+    /// The last of them is found by bisection, so that many chunks cost few reads. Mostly a shorter chunk follows:
+    /// it is a run of its own.
     private static func endOfRun(_ region: Region, at offset: UInt64) -> UInt64? {
         guard let length = region.u32(offset), length < 1 << 31, region.matches("IDAT", at: offset + 4) else {
             return nil

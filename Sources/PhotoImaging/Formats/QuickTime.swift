@@ -170,8 +170,8 @@ enum QuickTimeReader: FormatReader {
 /// | Nikon | exiftool's `Nikon.pm`, NCTG 0x11: the camera's own date is that of the header; pulsejet/memories#1256 |
 /// | GoPro before HERO11 | blog.mono0x.net/2021/11/03/gopro-creation-time; pulsejet/memories#1256 |
 ///
-/// A GoPro's firmware names its model: `HD9.01…` is a HERO9, `H21.01…` a HERO10. From HERO11 (`H22.01…`) on, they know
-/// their zone.
+/// A GoPro's firmware names its model: `HD9.01…` is a HERO9, `H21.01…` a HERO10. Cameras from HERO11 (`H22.01…`)
+/// on know their zone.
 private struct MovieClock {
     private var isLocal: Bool?
 

@@ -93,8 +93,9 @@ struct BrotliWords {
         "al ", "ful ", "ive ", "less ", "est ", "ize ", "\u{A0}", "ous ", " the ", "e ", "",
     ]
 
-    /// Three numbers of each transform: the affix before; 0 for the word itself, 1 to 9 for as many bytes dropped at the
-    /// end, 10 for a capital, 11 for capitals, 12 to 20 for 1 to 9 bytes dropped at the beginning; the affix behind.
+    /// Three numbers of each transform: the affix before; 0 for the word itself, 1 to 9 for as many bytes dropped at
+    /// the end, 10 for a capital, 11 for capitals, 12 to 20 for 1 to 9 bytes dropped at the beginning;
+    /// the affix behind.
     private static let transforms: [UInt8] = [
         49, 0, 49, 49, 0, 0, 0, 0, 0, 49, 12, 49, 49, 10, 0, 49, 0, 47, 0, 0, 49, 4, 0, 0, 49, 0, 3, 49, 10,
         49, 49, 0, 6, 49, 13, 49, 49, 1, 49, 1, 0, 0, 49, 0, 1, 0, 10, 0, 49, 0, 7, 49, 0, 9, 48, 0, 0, 49, 0,

@@ -165,7 +165,8 @@ struct Inflate {
     ]
 }
 
-/// A canonical Huffman code (RFC 1951, 3.2.2; also Brotli's): the number of codes of each length, and their symbols in order.
+/// A canonical Huffman code (RFC 1951, 3.2.2; also Brotli's): the number of codes of each length, and their symbols in
+/// order.
 struct HuffmanCode {
     /// The longest code.
     static let bitsMax = 15
