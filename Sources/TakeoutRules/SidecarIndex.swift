@@ -3,7 +3,9 @@
 /// Google names a sidecar after its photo, by rules that it never published. The ones here were found by others in
 /// their exports (TakeoutMatching.md lists the sources):
 /// - the photo's name, then `.supplemental-metadata` (since 2024), cut to 46 UTF-16 units, then `.json`;
+/// - a few exports have `.metadata` in place of that;
 /// - the photo's own name is cut to 47 units before its extension, so that longer ones are cut twice;
+/// - units are those of the composed name, which a Mac stores decomposed;
 /// - a photo's number `(1)` stands before its extension, its sidecar's behind all that was cut;
 /// - an edited photo, and the video of a moving one, have no sidecar of their own.
 package struct SidecarIndex {
@@ -13,7 +15,7 @@ package struct SidecarIndex {
         case named
         /// It is named after the original that the photo is an edited version of.
         case edited
-        /// It is named after the still of which the photo is the video.
+        /// It is named after the other part of a Live Photo: for a video its still, for a still its video.
         case motion
         /// It is named after another photo of the same cut name: most likely the same one, exported twice.
         case twin
@@ -67,8 +69,10 @@ package struct SidecarIndex {
     private func named(_ media: String) -> Int? {
         let variants = variants(media)
         for (core, number) in variants {
-            for base in prefixes(core + suffix, from: core.utf16.count) {
-                if let found = exact[Key(base: base, number: number)] { return found }
+            for suffix in Self.suffixes {
+                for base in prefixes(core + suffix, from: core.utf16.count) {
+                    if let found = exact[Key(base: base, number: number)] { return found }
+                }
             }
         }
         for (core, number) in variants.prefix(1) {
@@ -78,8 +82,10 @@ package struct SidecarIndex {
         }
         // The title had no extension: `27/06/12 - 2` is exported as `27_06_12 - 2.jpg` and `27_06_12 - 2.json`.
         let (stem, number) = Self.numbered(MediaName.split(media).stem)
-        for base in prefixes(stem + suffix, from: stem.utf16.count) {
-            if let found = exact[Key(base: base, number: number)] { return found }
+        for suffix in Self.suffixes {
+            for base in prefixes(stem + suffix, from: stem.utf16.count) {
+                if let found = exact[Key(base: base, number: number)] { return found }
+            }
         }
         return nil
     }
@@ -94,8 +100,12 @@ package struct SidecarIndex {
     /// The still of a Live Photo (`IMG_1.HEIC`, `IMG_1.MP4`) or of a moving picture (`PXL_1.MP.jpg`, `PXL_1.MP`).
     private func motion(_ media: String) -> Int? {
         let (stem, suffix) = MediaName.split(media)
-        guard !MediaName.isStill(suffix) else { return nil }
         let (base, number) = Self.numbered(stem)
+        guard !MediaName.isStill(suffix) else {
+            // `LE.jpeg` and `LE.MP4` with `LE.MP4.metadata.json`.
+            let found = stems[Key(base: base, number: number)] ?? []
+            return found.count == 1 && !stills[found[0]] ? found.first : nil
+        }
         for key in [
             Key(base: base, number: number), Key(base: media, number: ""), Key(base: stem, number: ""),
         ] {
@@ -133,9 +143,13 @@ package struct SidecarIndex {
     /// The name cut to about 46 units. Where that would halve a character, exports differ by one.
     private func cuts(_ core: String) -> [String] {
         let units = Array(core.utf16)
-        return (baseUnitsMax - 1...baseUnitsMax + 1).reversed().filter { $0 < units.count }.compactMap {
+        let lengths = baseUnitsMax - 1...baseUnitsMax + 1
+        let cut = lengths.reversed().filter { $0 < units.count }.compactMap {
             String(validating: units[..<$0], as: UTF16.self)
         }
+        // Stored decomposed: a character that could be composed counts one unit. Equality ignores the difference.
+        guard units.count > core.count else { return cut }
+        return cut + lengths.reversed().filter { $0 < core.count }.map { String(core.prefix($0)) }
     }
 
     /// `IMG(1)` is `IMG`, numbered 1.
@@ -154,11 +168,10 @@ package struct SidecarIndex {
     /// A sidecar's base without as much of `.supplemental-metadata` as was left of it.
     private static func core(_ base: String) -> String {
         guard let dot = base.lastIndex(of: "."), dot > base.startIndex else { return base }
-        return suffix.hasPrefix(base[dot...]) ? String(base[..<dot]) : base
+        return suffixes.contains { $0.hasPrefix(base[dot...]) } ? String(base[..<dot]) : base
     }
 
-    private var suffix: String { Self.suffix }
-    private static let suffix = ".supplemental-metadata"
+    private static let suffixes = [".supplemental-metadata", ".metadata"]
     private var baseUnitsMax: Int { 46 }
 }
 

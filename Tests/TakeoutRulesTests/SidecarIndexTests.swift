@@ -17,6 +17,11 @@ private struct NameCase: CustomTestStringConvertible {
     var testDescription: String { "\(photo) (\(source))" }
 
     static let faces = "😀😃😄😁😆😅😂🤣🥲☺️😊😇🙂🙃😉😌😍🥰😘😗😙😚😋"
+    /// 47 units composed, as a Mac stores them.
+    static let holiday = """
+        E\u{301}te\u{301} a\u{300} la plage avec les enf\
+        ants c\u{327}a\u{300} et la\u{300} e\u{301}te\u{301} e\u{301}a
+        """
     static let wedding = "Backyard_ceremony_wedding_photography_xxxxxxx_"
 
     /// Of one sidecar and one photo.
@@ -49,6 +54,13 @@ private struct NameCase: CustomTestStringConvertible {
         NameCase("skytree (2).jpg.supplemental-metadata.json", "skytree (2).jpg", .named, "ente#12691"),
         NameCase(
             "img(18).jpg.supple(18).json", "img(18).jpg", .named, "Wacheee/GooglePhotosTakeoutHelper#15"),
+        NameCase("\(holiday.dropLast()).json", "\(holiday).jpg", .named, "a Mac's disk"),
+        NameCase(
+            "\(holiday.dropLast(12)).json", "\(holiday.dropLast(12))x.jpg", nil, "a shorter name is whole"),
+        // In place of that, and a Live Photo's under its video's name.
+        NameCase("LC.MP4.metadata.json", "LC.MP4", .named, "exports with .metadata"),
+        NameCase("LD.jpg.metadata.json", "LD.jpg", .named, "exports with .metadata"),
+        NameCase("LE.MP4.metadata.json", "LE.jpeg", .motion, "exports with .metadata"),
         // Since 2024: .supplemental-metadata, or as much of it as has room.
         NameCase(
             "20161105_170829.jpg.supplemental-metadata.json", "20161105_170829.jpg", .named, "immich-go#652"),
