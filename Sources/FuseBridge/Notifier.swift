@@ -121,7 +121,7 @@ private final class NoticeQueue: @unchecked Sendable {
                 change.signalAll()
                 defer { isAwaited = false }
             #endif
-            // They are sent in order, so messages that come later hold up none of those before.
+            // Messages are sent in order: a later one holds up no earlier one.
             func isInLocked(_ message: Message) -> Bool {
                 message.directory.map(directories.contains) ?? false
             }

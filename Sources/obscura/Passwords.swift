@@ -57,7 +57,7 @@ struct Passwords {
         _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
     ) throws(Failure) -> Opened {
         guard isTyped, let terminal = try terminal() else { return try openingAnyhow(vault, body) }
-        // What is typed while keys are derived is not for the screen either.
+        // Keys that are pressed while a key is derived would be echoed.
         return try terminal.withoutEcho { () throws(Failure) in try openingAnyhow(vault, body) }
     }
 

@@ -85,7 +85,7 @@ extension WorkerTests {
             #expect(thumbnail.corners == Self.turnedLeft)
         }
 
-        /// A small copy is used only where it shows what the picture shows. It is one grey here.
+        /// A small copy, here of one grey, is used only if it shows the same part of the scene as the picture.
         @Test func `small copies that are not the picture`() throws {
             let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 640, 384))
             let copy = try #require(TestHEIF.Picture(heif_compression_HEVC, 320, 192, levels: [128]))
@@ -105,7 +105,7 @@ extension WorkerTests {
             // Its transformations are others.
             #expect(try corners([TestHEIF.turn(1)], []) == Self.turnedLeft)
             #expect(try corners([], [TestHEIF.turn(2)]) == Self.upright)
-            // The picture is a part of what the copy shows.
+            // The picture shows a part of the copy.
             #expect(try corners([TestHEIF.crop(320, 192)], []) == Self.upright)
             #expect(try corners([], [TestHEIF.crop(300, 180)]) == Self.upright)
             // Its aspect ratio is another one, by two pixels.

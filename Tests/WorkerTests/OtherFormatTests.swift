@@ -104,8 +104,8 @@ extension WorkerTests {
             #expect(turned.corners == [[.blue, .red], [.white, .green]])
         }
 
-        /// Codecs that libtiff lacks (JPEG XL, JPEG 2000, JPEG XR, PNG), one that the pixels are not of, and a strip
-        /// behind the end: libtiff would leave them black.
+        /// Codecs that libtiff lacks (JPEG XL, JPEG 2000, JPEG XR, PNG), a codec with the data of another, and a strip
+        /// behind the end of the file: libtiff would leave the pixels black.
         @Test(arguments: [50002, 52546, 34712, 34934, 34933, 5])
         func `a TIFF whose pixels cannot be decoded has no picture`(compression: Int) throws {
             expectUndecodable(TestTIFF(compression: compression).bytes, .tiff)

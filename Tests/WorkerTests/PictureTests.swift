@@ -83,7 +83,7 @@ extension WorkerTests {
             #expect(Data(jpeg).range(of: Data(parts[0] + parts[1] + parts[2]))?.lowerBound == 20)
         }
 
-        /// One that is shorter than it says, one for other channels, one without a whole header.
+        /// Profiles that are shorter than they declare, that are for other channels, or that have half a header.
         @Test(arguments: [(300, 301, "RGB "), (300, 3144, "RGB "), (300, 300, "CMYK"), (100, 100, "RGB ")])
         func `a profile that is cut short or not the picture's is dropped`(
             byteCount: Int, claimed: Int, space: String

@@ -194,7 +194,7 @@ extension HEIFGeometry.Item {
 }
 
 extension PixelPart {
-    /// The part of this one that `crop` selects in the view of it that the EXIF orientation makes.
+    /// The stored part that `crop` selects, if `crop` counts pixels of the upright view of this part.
     fileprivate func cropped(to crop: PixelPart, seenIn orientation: Int) -> PixelPart {
         let right = (orientation >= 5 ? size.height : size.width) - crop.left - crop.size.width
         let below = (orientation >= 5 ? size.width : size.height) - crop.top - crop.size.height

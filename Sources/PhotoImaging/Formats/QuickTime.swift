@@ -162,8 +162,8 @@ enum QuickTimeReader: FormatReader {
     }
 }
 
-/// Whose time a movie header gives. The specification says UTC, but some cameras know no time zone and write their wall
-/// clock. Known to do so are:
+/// The clock that a movie header's time is read from. The specification says UTC, but some cameras know no time zone
+/// and write local time. Cameras of these makers do:
 ///
 /// | Maker | Sources |
 /// |---|---|

@@ -154,7 +154,7 @@ struct Brotli {
             let extra = symbol == 16 ? 2 : 3
             if isZeros != (symbol == 17) { repeated = 0 }
             isZeros = symbol == 17
-            // A repetition of the same kind multiplies the one before it.
+            // A second repetition of the same kind multiplies the first.
             let base = repeated > 0 ? (repeated - 2) << extra : 0
             let times = try base + take(extra) + 3 - repeated
             repeated += times

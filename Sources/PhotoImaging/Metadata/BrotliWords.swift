@@ -85,7 +85,7 @@ struct BrotliWords {
         0, 0, 0, 0, 10, 10, 11, 11, 10, 10, 10, 10, 10, 9, 9, 8, 7, 7, 8, 7, 7, 6, 6, 5, 5,
     ]
 
-    /// What a transform puts before or behind a word.
+    /// Prefixes and suffixes of transforms.
     private static let affixes = [
         " ", ", ", " of the ", " of ", "s ", ".", " and ", " in ", "\"", " to ", "\">", "\n", ". ", "]",
         " for ", " a ", " that ", "'", " with ", " from ", " by ", "(", ". The ", " on ", " as ", " is ",

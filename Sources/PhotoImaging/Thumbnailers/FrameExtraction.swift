@@ -8,8 +8,8 @@ enum FrameExtraction {
     private static let toneMapping =
         ",zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt709,tonemap=hable,zscale=t=bt709:m=bt709:r=full"
 
-    /// The thumbnailers of a video in the order in which they are tried. `installed` are those that the system has for
-    /// it; without any, and without ffmpeg, nothing is added.
+    /// The thumbnailers of a video in the order in which they are tried: `installed` ones of the system, and ffmpeg if
+    /// it is there and `installed` is not empty.
     static func thumbnailers(
         _ installed: [ThumbnailerCatalogue.Thumbnailer], for facts: MediaFacts?
     ) -> [ThumbnailerCatalogue.Thumbnailer] {

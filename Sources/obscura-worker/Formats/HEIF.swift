@@ -174,7 +174,7 @@ private final class DecodedImage {
         heif_image_release(image)
     }
 
-    /// The code points of the file, else those of the coded picture, else those of JPEG.
+    /// The code points of the file, else of the coded picture, else of JPEG.
     private static func colors(_ handle: OpaquePointer, _ image: OpaquePointer) -> ColorDescription {
         var found: UnsafeMutablePointer<heif_color_profile_nclx>?
         if !heif_image_handle_get_nclx_color_profile(handle, &found).isOK {

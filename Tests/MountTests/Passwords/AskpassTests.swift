@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// Passwords without a terminal, by programs that stand in for those of a desktop.
+/// Passwords without a terminal, by scripts that replace the programs of a desktop.
 @Suite("Passwords: windows that ask for them", .serialized, .waiting)
 struct AskpassTests {
     private let place: Place

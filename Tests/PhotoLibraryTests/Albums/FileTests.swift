@@ -153,13 +153,13 @@ import Testing
     {
         let fixture = try Fixture()
         try removePartly(fixture, rows: rows)
-        // Reopening audits what was left, and closing what became of it.
+        // Opening audits the space; the second opening does so after the orphan was destroyed.
         try fixture.kill()
         #expect(fixture.usedBytes == 0)
         try fixture.remount()
     }
 
-    /// Removes a file in batches of `rows` extents, but for the last ones.
+    /// Removes a file in batches of `rows` extents. The last batch is missing.
     private func removePartly(_ fixture: Fixture, rows: Int) throws {
         let handle = try fixture.createOpen("albums/f")
         // With holes between them, so that each has a row.
