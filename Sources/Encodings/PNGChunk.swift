@@ -7,8 +7,9 @@ package func pngChunk(_ type: String, _ body: [UInt8]) -> [UInt8] {
     return bigEndian(UInt32(body.count)) + checked + bigEndian(crc32(checked))
 }
 
-/// The checksum of PNG's chunks (PNG 1.2, section 3.4), bit by bit, because the input is some thousand bytes.
-func crc32(_ bytes: [UInt8]) -> UInt32 {
+/// The checksum of PNG's chunks (PNG 1.2, section 3.4), also ISO 3309's, bit by bit, because the input is some thousand
+/// bytes.
+package func crc32(_ bytes: [UInt8]) -> UInt32 {
     var crc = UInt32.max
     for byte in bytes {
         crc ^= UInt32(byte)

@@ -65,9 +65,7 @@ private func checkDevice() throws(MountError) {
 }
 
 private func checkHelper(_ options: MountOptions) throws(MountError) {
-    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
-    let isThere = path.split(separator: ":").contains { access("\($0)/fusermount3", X_OK) == 0 }
-    guard isThere else { throw .noHelper }
+    guard programInPath("fusermount3") != nil else { throw .noHelper }
     guard options.allowOther else { return }
     guard permitsAllowOther(contents(ofFile: "/etc/fuse.conf") ?? []) else { throw .allowOtherRefused }
 }

@@ -57,6 +57,12 @@ package func programBeside(_ name: String) -> String? {
     return access(path, X_OK) == 0 ? path : nil
 }
 
+/// The path of a program, as execvp(3) finds it; nil if no directory of PATH has it.
+package func programInPath(_ name: String) -> String? {
+    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    return path.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+}
+
 /// Reads up to the end. Bytes beyond `countMax` are dropped.
 package func readAll(_ descriptor: Int32, countMax: Int) -> [UInt8] {
     var result: [UInt8] = []

@@ -86,7 +86,7 @@ public struct MediaFacts: Sendable, Equatable {
 
     /// Records a video's transfer function by its code point (ITU-T H.273, table 3).
     mutating func addTransfer(_ codePoint: Int) {
-        if codePoint == 16 || codePoint == 18 { isHDR = true }
+        isHDR = isHDR || TransferFunction.isHDR(codePoint)
     }
 
     /// Sets width and height, unless they are known.
@@ -173,4 +173,17 @@ public enum DateSource: String, Sendable, CaseIterable {
     case moved = "moved"
     /// An earlier content of the photo: a program saved it without a date.
     case kept = "kept"
+}
+
+/// Code points of transfer functions (ITU-T H.273, table 3).
+package enum TransferFunction {
+    /// SMPTE ST 2084, which codes luminance up to 10,000 nits.
+    package static let perceptualQuantizer = 16
+    /// ARIB STD-B67.
+    package static let hybridLogGamma = 18
+
+    /// Whether a transfer function codes more than the white of a page.
+    package static func isHDR(_ codePoint: Int) -> Bool {
+        codePoint == perceptualQuantizer || codePoint == hybridLogGamma
+    }
 }

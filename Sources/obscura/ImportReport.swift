@@ -41,7 +41,11 @@ extension ImportReport {
                 + differingSidecars.prefix(Self.namesMax).map(\.shown).joined(separator: ", "))
         line(plainFiles, "other \(plainFiles == 1 ? "file" : "files") \(would)restored")
         line(links, "\(links == 1 ? "name" : "names") in albums \(would)restored")
-        line(others.count, "left out: no photos\(isVerbose ? ":" : othersText)")
+        line(
+            others.count,
+            "left out: no photos"
+                + (isVerbose
+                    ? ":" : " (\(listed(others, most: Self.othersMax, hint: ": --verbose names them")))"))
         if isVerbose { lines += others.map { "  " + $0.shown } }
         line(unreadable.count, "could not be imported")
         line(removed, "removed from where they were")
@@ -74,17 +78,21 @@ extension ImportReport {
             ? "" : ": " + undated.map(\.shown).joined(separator: ", ")
     }
 
-    /// ` (a, b, c and 15 more: --verbose names them)`.
-    private var othersText: String {
-        let more = others.count - Self.othersMax
-        return " (" + others.prefix(Self.othersMax).map(\.shown).joined(separator: ", ")
-            + (more > 0 ? " and \(more) more: --verbose names them" : "") + ")"
-    }
-
     private var daysText: String {
         guard let first = days.min(), let last = days.max() else { return "" }
         return first == last ? ", on \(first)" : ", on \(days.count) days from \(first) to \(last)"
     }
+}
+
+/// `a, b, c and 15 more`.
+///
+/// - Parameters:
+///   - count: more than there are `paths`, if not all were kept.
+///   - hint: comes after the number of others.
+func listed(_ paths: [HostPath], of count: Int? = nil, most: Int, hint: String = "") -> String {
+    let others = (count ?? paths.count) - most
+    return paths.prefix(most).map(\.shown).joined(separator: ", ")
+        + (others > 0 ? " and \(others) more\(hint)" : "")
 }
 
 /// `1 photo`, `2 photos`.

@@ -69,8 +69,7 @@ final class ProgressLine {
         ]
         let seconds = Double(now - begun) / 1e9
         if seconds >= 2, done > 0, done < total {
-            let left = secondsLeft(seconds, done: done, of: total)
-            parts.append(left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left")
+            parts.append(timeLeft(seconds, done: done, of: total))
         }
         writeText("\r\(fitting(parts, width: terminalColumns() - 1))\u{1B}[K", to: STDERR_FILENO)
     }
@@ -87,6 +86,12 @@ func fitting(_ parts: [String], width: Int) -> String {
     var parts = parts
     while parts.count > 1, parts.joined(separator: ", ").count > width { parts.removeLast() }
     return String(parts.joined(separator: ", ").prefix(max(width, 0)))
+}
+
+/// `about 12 s left`, or minutes, if `done` bytes of `total` took `seconds`.
+func timeLeft(_ seconds: Double, done: UInt64, of total: UInt64) -> String {
+    let left = secondsLeft(seconds, done: done, of: total)
+    return left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left"
 }
 
 /// Estimated seconds left, at least one, if `done` bytes of `total` took `seconds`.

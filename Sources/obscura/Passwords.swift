@@ -26,24 +26,30 @@ struct Passwords {
     /// The terminal to ask on; nil if a source was given.
     func terminal() throws(Failure) -> Terminal? {
         guard case .terminal(let hint) = source else { return nil }
-        guard let terminal = Terminal() else { throw Failure(.usage, "password", hint) }
-        return terminal
+        guard let typed else { throw Failure(.usage, "password", hint) }
+        return typed
     }
 
-    /// The password of a space: without a source and a terminal, from a window.
-    ///
-    /// - Parameter error: a sentence that says why the password is asked for again.
-    func toOpen(_ vault: String, error: String? = nil) throws(Failure) -> SecretBytes {
-        if case .terminal = source, Terminal() == nil {
+    /// The password of a space.
+    func toOpen(_ vault: String) throws(Failure) -> SecretBytes { try toOpen(vault, on: typed, error: nil) }
+
+    /// - Parameters:
+    ///   - terminal: asked if there is one. Without it and without a source, windows ask.
+    ///   - error: a sentence that says why the password is asked for again.
+    private func toOpen(
+        _ vault: String, on terminal: Terminal?, error: String?
+    ) throws(Failure) -> SecretBytes {
+        if let terminal {
+            if error != nil { terminal.tell(Self.refusal + Self.hint) }
+            return keyFiles.combined(try terminal.existingPassword("Password for \(vault): "))
+        }
+        if case .terminal(let hint) = source {
             for program in Askpass.all() {
                 if let password = try program.ask("Password for \(vault):", error: error) {
                     return keyFiles.combined(password)
                 }
             }
-        }
-        if let terminal = try terminal() {
-            if error != nil { terminal.tell(Self.refusal + Self.hint) }
-            return keyFiles.combined(try terminal.existingPassword("Password for \(vault): "))
+            throw Failure(.usage, "password", hint)
         }
         let lines = try PasswordLines(source)
         let password = try lines.required("the password")
@@ -56,13 +62,13 @@ struct Passwords {
     func opening<Opened>(
         _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
     ) throws(Failure) -> Opened {
-        guard isTyped, let terminal = try terminal() else { return try openingAnyhow(vault, body) }
+        guard let terminal = typed else { return try opening(vault, on: nil, body) }
         // Keys that are pressed while a key is derived would be echoed.
-        return try terminal.withoutEcho { () throws(Failure) in try openingAnyhow(vault, body) }
+        return try terminal.withoutEcho { () throws(Failure) in try opening(vault, on: terminal, body) }
     }
 
-    private func openingAnyhow<Opened>(
-        _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
+    private func opening<Opened>(
+        _ vault: String, on terminal: Terminal?, _ body: (SecretBytes) throws(VaultError) -> Opened
     ) throws(Failure) -> Opened {
         var refused: (password: SecretBytes, error: Failure)?
         var attempt = 0
@@ -70,14 +76,14 @@ struct Passwords {
             attempt += 1
             let password: SecretBytes
             do throws(Failure) {
-                password = try toOpen(vault, error: refused.map { _ in Self.refusal + "." })
+                password = try toOpen(vault, on: terminal, error: refused.map { _ in Self.refusal + "." })
             } catch {
                 // Nothing typed after a wrong password ends the dialogue.
                 if let refused, error.status == .usage { throw refused.error }
                 throw error
             }
             // No person types the same mistake twice, but a command prints it.
-            if let refused, !isTyped, refused.password == password { throw refused.error }
+            if let refused, terminal == nil, refused.password == password { throw refused.error }
             do throws(Failure) {
                 return try onVault(vault) { () throws(VaultError) in try body(password) }
             } catch {
@@ -92,8 +98,9 @@ struct Passwords {
     fileprivate static let refusal = "No space opens with this password"
     fileprivate static let hint = ": is Caps Lock on?"
 
-    private var isTyped: Bool {
-        if case .terminal = source { Terminal() != nil } else { false }
+    /// The terminal on which passwords are typed; nil if a source was given, and without a terminal.
+    private var typed: Terminal? {
+        if case .terminal = source { Terminal() } else { nil }
     }
 
     private var mayAskAgain: Bool {

@@ -15,10 +15,7 @@ extension TransferState {
         var parts = ["\(label): \(share / 10) %", text]
         if seconds >= 1, bytes > 0 {
             parts.append("\(sizeText(UInt64(min(Double(bytes) / seconds, 0x1p62))))/s")
-            let left = secondsLeft(seconds, done: bytes, of: bytesMax)
-            if bytes < bytesMax {
-                parts.append(left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left")
-            }
+            if bytes < bytesMax { parts.append(timeLeft(seconds, done: bytes, of: bytesMax)) }
         }
         let text = fitting(parts, width: width)
         let room = min(width - text.count - 3, 30)

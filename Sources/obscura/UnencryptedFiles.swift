@@ -98,11 +98,10 @@ extension UnencryptedFiles {
 
         /// `3 files stay where they were: a, b, c`.
         var line: String {
-            let names = paths.prefix(ImportReport.namesMax).map(\.shown).joined(separator: ", ")
-            let others = count > ImportReport.namesMax ? " and \(count - ImportReport.namesMax) more" : ""
+            let names = listed(paths, of: count, most: ImportReport.namesMax)
             let number = (isMore ? "more than " : "") + counted(count, "file")
             let place = count == 1 ? "stays where it was" : "stay where they were"
-            return "\(number) \(place): \(names)\(others)"
+            return "\(number) \(place): \(names)"
         }
     }
 }

@@ -193,7 +193,7 @@ private func writeAll(_ text: String, to descriptor: Int32) throws(Errno) {
 /// A program of this package, built beside the test bundle, which is mapped into this process.
 public func builtProgram(_ name: String) -> String {
     // Foundation stops at a short read, which does not end this file.
-    let maps = String(decoding: contents(ofFile: "/proc/self/maps") ?? [], as: UTF8.self)
+    let maps = kernelText("/proc/self/maps") ?? ""
     let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") } ?? ""
     let file = String(bundle[(bundle.firstIndex(of: "/") ?? bundle.endIndex)...])
     return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/" + name

@@ -56,7 +56,7 @@ public struct ProcessMemory {
     public func mappings() -> [MemoryMapping] {
         var result: [MemoryMapping] = []
         // Foundation reads only the first page of such files.
-        let text = String(decoding: contents(ofFile: "/proc/\(process)/smaps") ?? [], as: UTF8.self)
+        let text = kernelText("/proc/\(process)/smaps") ?? ""
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ", maxSplits: 5)
             if words[0] == "VmFlags:" {

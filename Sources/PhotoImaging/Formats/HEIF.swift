@@ -39,6 +39,7 @@ struct HEIFMeta {
     private let file: Region
     private var items: [Item] = []
     private var itemData: Region?
+    private var geometry = HEIFGeometry(meta: nil)
 
     private static let itemsMax: UInt32 = 4096
     private static let metadataItemsMax = 8
@@ -61,6 +62,7 @@ struct HEIFMeta {
             return true
         }
         itemData = data
+        geometry = HEIFGeometry(meta: meta)
         if let information { readInformation(information) }
         if let locations { readLocations(locations) }
     }
@@ -157,7 +159,6 @@ struct HEIFMeta {
     }
 
     private func finishPicture(_ facts: inout MediaFacts) {
-        let geometry = HEIFGeometry(file: file)
         let item = geometry.primary
         let size = item?.size ?? geometry.widest
         guard let size else { return }

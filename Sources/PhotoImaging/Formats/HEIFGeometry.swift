@@ -46,8 +46,11 @@ package struct HEIFGeometry {
         self.init(file: Region(BoundedReader(source)))
     }
 
-    init(file: Region) {
-        meta = Box.first("meta", in: file)?.from(4)
+    init(file: Region) { self.init(meta: Box.first("meta", in: file)?.from(4)) }
+
+    /// - Parameter meta: the boxes in the `meta` box.
+    init(meta: Region?) {
+        self.meta = meta
         guard let meta, let container = Box.first("iprp", in: meta).flatMap({ Box.first("ipco", in: $0) })
         else { return }
         var found: [Property] = []

@@ -8,7 +8,7 @@ enum PNGReader: FormatReader {
     }
 
     /// Maximum number of chunks that are read one by one.
-    private static let chunksMax = 64
+    fileprivate static let chunksMax = 64
     /// Maximum number of runs of image chunks; after more, only the file's end is searched.
     private static let imageRunsMax = 24
     /// Maximum number of texts that are read, as they may decompress to much; a real file has one or two.
@@ -111,6 +111,21 @@ enum PNGReader: FormatReader {
         }
         return false
     }
+}
+
+/// The code points of a PNG's colours (`cICP`; PNG, third edition, 11.3.2.6): primaries, transfer function, matrix, and
+/// 1 for the full range. Nil without them before the pixels.
+package func pngCodePoints(_ source: some ByteSource) -> [Int]? {
+    let region = Region(BoundedReader(source))
+    var offset = PNGChunk.firstOffset
+    for _ in 0..<PNGReader.chunksMax {
+        guard let chunk = PNGChunk(region, at: offset), chunk.type != fourCC("IDAT") else { return nil }
+        if chunk.type == fourCC("cICP"), chunk.body.count == 4 {
+            return (0..<4).compactMap { chunk.body.u8($0).map(Int.init) }
+        }
+        offset = chunk.end
+    }
+    return nil
 }
 
 /// A chunk of a PNG: length, type, body and a checksum, which is ignored.

@@ -6,11 +6,8 @@ struct Brotli {
         case ended, invalid
     }
 
-    private let input: ByteView
+    private var input: BitReader
     private let limit: Int
-    private var position = 0
-    private var bits: UInt64 = 0
-    private var bitCount = 0
     private var output: [UInt8] = []
     private var windowBytes = 0
     /// The last four distances, the newest last.
@@ -24,7 +21,7 @@ struct Brotli {
     }
 
     private init(_ input: ByteView, limit: Int) {
-        self.input = input
+        self.input = BitReader(input)
         self.limit = limit
     }
 
@@ -32,26 +29,11 @@ struct Brotli {
 
     /// The next `count` (at most 24) bits, the lowest first.
     private mutating func take(_ count: Int) throws(Damage) -> Int {
-        while bitCount < count {
-            guard position < input.count else { throw .ended }
-            bits |= UInt64(input[position]) << UInt64(bitCount)
-            position += 1
-            bitCount += 8
-        }
-        let value = Int(bits & ((1 << UInt64(count)) - 1))
-        bits >>= UInt64(count)
-        bitCount -= count
+        guard let value = input.take(count) else { throw .ended }
         return value
     }
 
     private mutating func flag() throws(Damage) -> Bool { try take(1) == 1 }
-
-    /// Drops the rest of a byte, and returns the offset of the next one.
-    private mutating func align() -> Int {
-        let start = position - bitCount / 8
-        (bits, bitCount) = (0, 0)
-        return start
-    }
 
     /// A number of block types or of codes, 1 to 256.
     private mutating func quantity() throws(Damage) -> Int {
@@ -62,16 +44,8 @@ struct Brotli {
 
     private mutating func symbol(_ code: BrotliCode) throws(Damage) -> Int {
         if let only = code.only { return only }
-        var (value, first, index) = (0, 0, 0)
-        for length in 1...HuffmanCode.bitsMax {
-            value |= try take(1)
-            let count = Int(code.huffman.counts[length])
-            if value - count < first { return Int(code.huffman.symbols[index + value - first]) }
-            index += count
-            first = (first + count) << 1
-            value <<= 1
-        }
-        throw .invalid
+        guard let symbol = input.symbol(code.huffman) else { throw .invalid }
+        return symbol
     }
 
     // MARK: Codes
@@ -263,7 +237,7 @@ struct Brotli {
             }
             let length = try take(4 * (nibbles + 4)) + 1
             if !isLast, try flag() {
-                try copyStored(length)
+                guard input.copy(length, to: &output, limit: limit) else { throw .ended }
             } else {
                 try metaBlock(output.count + length)
             }
@@ -283,16 +257,7 @@ struct Brotli {
         guard try !flag() else { throw .invalid }
         let bytes = try take(2)
         let length = bytes == 0 ? 0 : try take(8 * bytes) + 1
-        position = align() + length
-        guard position <= input.count else { throw .ended }
-    }
-
-    private mutating func copyStored(_ length: Int) throws(Damage) {
-        position = align()
-        let end = position + min(length, limit - output.count, input.count - position)
-        for index in position..<end { output.append(input[index]) }
-        guard end == position + length else { throw .ended }
-        position = end
+        guard input.skip(length) else { throw .ended }
     }
 
     /// The codes of a meta-block (section 9.2).

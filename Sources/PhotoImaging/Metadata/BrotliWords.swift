@@ -1,4 +1,5 @@
 import CBrotli
+import Encodings
 
 /// Words of Brotli's dictionary (RFC 7932, appendix A) and their transforms (appendix B).
 ///
@@ -15,7 +16,7 @@ struct BrotliWords {
             let data = found.pointee.data
         else { return nil }
         words = Array(UnsafeBufferPointer(start: data, count: BrotliWords.bytesCount))
-        guard BrotliWords.checksum(words) == BrotliWords.wordsChecksum else { return nil }
+        guard crc32(words) == BrotliWords.wordsChecksum else { return nil }
     }
 
     /// The word that a distance beyond all output refers to; nil if there is none.
@@ -65,18 +66,8 @@ struct BrotliWords {
         }
     }
 
-    /// CRC-32 of ISO 3309.
-    private static func checksum(_ bytes: [UInt8]) -> UInt32 {
-        var sum: UInt32 = .max
-        for byte in bytes {
-            sum ^= UInt32(byte)
-            for _ in 0..<8 { sum = sum >> 1 ^ (sum & 1 == 1 ? 0xEDB8_8320 : 0) }
-        }
-        return ~sum
-    }
-
     private static let bytesCount = 122_784
-    /// Appendix A gives it.
+    /// CRC-32, from appendix A.
     private static let wordsChecksum: UInt32 = 0x5136_CB04
     private static let lengthMin = 4
     private static let lengthMax = 24

@@ -3,10 +3,7 @@
 /// Checksums are not compared: a wrong date is no worse for having been right once. Bytes after an error, or beyond the
 /// limit, are left out.
 struct Inflate {
-    private let input: ByteView
-    private var position: Int
-    private var bits: UInt32 = 0
-    private var bitCount = 0
+    private var input: BitReader
     private var output: [UInt8] = []
     private let limit: Int
 
@@ -21,24 +18,13 @@ struct Inflate {
     }
 
     private init(_ input: ByteView, limit: Int) {
-        self.input = input
+        self.input = BitReader(input, from: 2)
         self.limit = limit
-        position = 2
     }
 
-    /// The next `count` (at most 16) bits; nil at the end.
-    private mutating func take(_ count: Int) -> Int? {
-        while bitCount < count {
-            guard position < input.count else { return nil }
-            bits |= UInt32(input[position]) << UInt32(bitCount)
-            position += 1
-            bitCount += 8
-        }
-        let value = Int(bits & ((1 << UInt32(count)) - 1))
-        bits >>= UInt32(count)
-        bitCount -= count
-        return value
-    }
+    private mutating func take(_ count: Int) -> Int? { input.take(count) }
+
+    private mutating func symbol(_ code: HuffmanCode) -> Int? { input.symbol(code) }
 
     /// Decompresses one block. Returns false if it was the last or the stream cannot be read further.
     private mutating func block() -> Bool {
@@ -54,17 +40,9 @@ struct Inflate {
     }
 
     private mutating func stored() -> Bool {
-        bits = 0
-        bitCount = 0
-        guard position + 4 <= input.count else { return false }
-        let length = Int(input[position]) | Int(input[position + 1]) << 8
-        let complement = Int(input[position + 2]) | Int(input[position + 3]) << 8
-        guard complement == length ^ 0xFFFF else { return false }
-        position += 4
-        let room = min(length, input.count - position, limit - output.count)
-        for index in position..<position + room { output.append(input[index]) }
-        position += room
-        return room == length
+        guard input.skip(0), let length = take(16), let complement = take(16), complement == length ^ 0xFFFF
+        else { return false }
+        return input.copy(length, to: &output, limit: limit)
     }
 
     private mutating func dynamic() -> Bool {
@@ -108,22 +86,6 @@ struct Inflate {
             for _ in 0..<times { result.append(repeated) }
         }
         return result
-    }
-
-    private mutating func symbol(_ code: HuffmanCode) -> Int? {
-        var value = 0
-        var first = 0
-        var index = 0
-        for length in 1...HuffmanCode.bitsMax {
-            guard let bit = take(1) else { return nil }
-            value |= bit
-            let count = Int(code.counts[length])
-            if value - count < first { return Int(code.symbols[index + value - first]) }
-            index += count
-            first = (first + count) << 1
-            value <<= 1
-        }
-        return nil
     }
 
     private mutating func coded(_ literals: HuffmanCode, _ distances: HuffmanCode) -> Bool {

@@ -64,7 +64,7 @@ public final class InstalledThumbnailers: Sendable {
     ) throws(ThumbnailError) -> (bytes: [UInt8], type: MediaType) {
         let installed = shared.lock.withLock { shared.catalogue.thumbnailers(for: type) }
         let thumbnailers = FrameExtraction.thumbnailers(
-            Array(installed.prefix(Self.attemptsMax)), for: readFacts(source))
+            Array(installed.prefix(Self.attemptsMax)), for: type.isVideo ? readFacts(source) : nil)
         try shared.enter(countMax: Self.runningMax, alarm)
         defer { shared.leave(alarm) }
         guard let input = try excerpt(of: source, unless: alarm) else { throw .workerFailed }

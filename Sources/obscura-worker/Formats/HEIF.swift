@@ -31,7 +31,7 @@ final class HEIFDecoder: PictureDecoder {
         self.context = context
         self.primary = primary
         let source = MappedSource(bytes: bytes)
-        isAV1 = readFacts(source)?.type == .avif
+        isAV1 = identifyMedia(source) == .avif
         geometry = HEIFGeometry(source)
         var id: heif_item_id = 0
         _ = heif_context_get_primary_image_ID(context, &id)

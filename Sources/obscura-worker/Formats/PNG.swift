@@ -34,8 +34,9 @@ final class PNGDecoder: PictureDecoder {
     /// Reads up to the first pixels. Nil if the file ends before.
     init?(_ bytes: UnsafeRawBufferPointer) {
         self.bytes = bytes
-        orientation = Orientation(readFacts(MappedSource(bytes: bytes)))
-        conversion = Self.colors(bytes).flatMap { DisplayConversion($0) }
+        let source = MappedSource(bytes: bytes)
+        orientation = Orientation(readFacts(source))
+        conversion = Self.colors(source).flatMap { DisplayConversion($0) }
         png = png_create_read_struct(
             PNG_LIBPNG_VER_STRING, nil, { _, _ in refusePicture() }, { _, _ in })
         guard png != nil else { return nil }
@@ -160,25 +161,12 @@ final class PNGDecoder: PictureDecoder {
         }
     }
 
-    /// The code points of the chunk `cICP`, which stands before the pixels (PNG, third edition, 11.3.2.6). Nil without
-    /// one, and for luma and chroma, which PNG has not.
-    private static func colors(_ bytes: UnsafeRawBufferPointer) -> ColorDescription? {
-        let signatureBytes = 8
-        var offset = signatureBytes
-        while offset <= bytes.count - 12 {
-            let length = Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
-            let name = bytes[(offset + 4)..<(offset + 8)]
-            if name.elementsEqual("IDAT".utf8) { return nil }
-            guard length <= bytes.count - offset - 12 else { return nil }
-            if name.elementsEqual("cICP".utf8), length == 4 {
-                let points = bytes[(offset + 8)..<(offset + 12)].map(Int.init)
-                guard points[2] == 0, points[3] == 1 else { return nil }
-                return ColorDescription(
-                    primaries: points[0], transfer: points[1], matrix: 0, isFullRange: true)
-            }
-            offset += 12 + length
+    /// Nil for a file without code points, and for luma and chroma, which PNG has not.
+    private static func colors(_ source: MappedSource) -> ColorDescription? {
+        guard let points = pngCodePoints(source), points.count == 4, points[2] == 0, points[3] == 1 else {
+            return nil
         }
-        return nil
+        return ColorDescription(primaries: points[0], transfer: points[1], matrix: 0, isFullRange: true)
     }
 
     func decode(for placement: Placement) -> Pixels? {

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import PhotoImaging
 
 /// The colours of a picture by code points: ITU-T H.273, 8.1 to 8.3.
 struct ColorDescription {
@@ -7,13 +7,7 @@ struct ColorDescription {
     var matrix: Int
     var isFullRange: Bool
 
-    /// SMPTE ST 2084, which codes luminance up to 10,000 nits.
-    static let perceptualQuantizer = 16
-    /// ARIB STD-B67.
-    static let hybridLogGamma = 18
-
-    /// Whether the transfer function codes more than the white of a page.
-    var isHDR: Bool { transfer == Self.perceptualQuantizer || transfer == Self.hybridLogGamma }
+    var isHDR: Bool { TransferFunction.isHDR(transfer) }
 
     /// Colours outside of sRGB's gamut: BT.2020, and P3 with the white of cinema or of displays.
     var isWide: Bool { [9, 11, 12].contains(primaries) }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import PhotoImaging
 
 /// Converts pixels whose colours no profile describes to sRGB: HDR is tone-mapped, colours outside of sRGB's gamut are
 /// clipped.
@@ -31,12 +32,12 @@ struct DisplayConversion {
         light = (0...Self.codeMax).map { code in
             let part = Double(code) / Double(Self.codeMax)
             return switch colors.transfer {
-            case ColorDescription.perceptualQuantizer: Float(perceptualQuantizer(part) / Self.whiteNits)
-            case ColorDescription.hybridLogGamma: Float(hybridLogGamma(part))
+            case TransferFunction.perceptualQuantizer: Float(perceptualQuantizer(part) / Self.whiteNits)
+            case TransferFunction.hybridLogGamma: Float(hybridLogGamma(part))
             default: Float(standardRGB(part))
             }
         }
-        let isHLG = colors.transfer == ColorDescription.hybridLogGamma
+        let isHLG = colors.transfer == TransferFunction.hybridLogGamma
         sceneWeights = single(chromaticities.toXYZ.row(1))
         // BT.2100, table 5: a display of 1000 nits, whose system gamma is 1.2.
         let displayWhite = 1000 / Self.whiteNits

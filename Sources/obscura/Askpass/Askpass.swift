@@ -24,8 +24,8 @@ enum Askpass: Equatable {
         if let path = setting(variable) { return [.program(path, variable: variable)] }
         guard isDisplayThere() else { return [] }
         if let path = setting(desktopVariable) { return [.program(path, variable: desktopVariable)] }
-        return pinentries.compactMap { executable($0).map(Askpass.pinentry) }
-            + [executable("zenity").map(Askpass.zenity), executable("kdialog").map(Askpass.kdialog)]
+        return pinentries.compactMap { programInPath($0).map(Askpass.pinentry) }
+            + [programInPath("zenity").map(Askpass.zenity), programInPath("kdialog").map(Askpass.kdialog)]
             .compactMap { $0 }
     }
 
@@ -74,10 +74,6 @@ enum Askpass: Equatable {
     private static func completeEnvironment() {
         if setting("PATH") == nil { setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1) }
         if setting("HOME") == nil, let entry = getpwuid(getuid()) { setenv("HOME", entry.pointee.pw_dir, 1) }
-    }
-
-    private static func executable(_ name: String) -> String? {
-        (setting("PATH") ?? "").split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
     }
 
     /// Whether a display server accepts connections.

@@ -49,8 +49,7 @@ struct SessionSettings {
     /// Whether execvp(3) will find it.
     private func isProgram(_ name: String) -> Bool {
         if name.contains("/") { return access(absoluteInside(name), X_OK) == 0 }
-        let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
-        return path.split(separator: ":").contains { access("\($0)/\(name)", X_OK) == 0 }
+        return programInPath(name) != nil
     }
 
     /// The command starts in the directory of the photos.

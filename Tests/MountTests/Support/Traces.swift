@@ -25,7 +25,7 @@ extension Place {
         let names =
             ["cmdline", "comm", "status"] + (isOurs ? ["environ", "maps", "stack", "mountinfo"] : [])
         var found = names.filter { name in
-            String(decoding: contents(ofFile: "\(directory)/\(name)") ?? [], as: UTF8.self).contains(word)
+            (kernelText("\(directory)/\(name)") ?? "").contains(word)
         }
         if isOurs {
             let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: directory + "/fd")) ?? []
