@@ -135,6 +135,10 @@ package final class Saves {
         if let link {
             try tree.moments.addMoment(old, day: previous.day, name: link, now: change.now)
             tree.moments.setNameGivenInMoments(old, isGiven: false)
+            // The name was saved: the next file that takes it was renamed to a later backup.
+            var row = previous
+            row.former = nil
+            try tree.photos.storePhoto(old, row, change)
         } else {
             let areHandedOver = isSame ? try tree.copies.handOver(old, toEqual: new, space) : false
             if !areHandedOver { try tree.copies.promoteCopy(of: old, change) }

@@ -442,4 +442,26 @@ import VaultFormat
         expectError(.exists) { try fixture.mv("albums/x.jpg", "albums/t.txt", .noReplace) }
         expectError(.noEntry) { try fixture.mv("albums/x.jpg", "albums/none", .exchange) }
     }
+
+    /// `install -b --backup=numbered` again and again. Another album has the bytes of the first backup, so that it is a
+    /// photo of its own, and stays one when that album drops it.
+    @Test(arguments: [false, true]) func `a second backup is the one that is saved`(isLinkRemoved: Bool)
+        throws
+    {
+        let fixture = try Fixture()
+        for album in ["A", "P"] { try fixture.mkdir("albums/" + album) }
+        let first = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 0))
+        _ = try fixture.library.link(first, try fixture.ino("albums/P"), "x.jpg", fixture.caller)
+        for number in 1...3 {
+            try fixture.mv("albums/A/x.jpg", "albums/A/x.jpg.~\(number)~")
+            try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: number))
+            if isLinkRemoved, number == 1 { try fixture.rm("albums/P/x.jpg") }
+        }
+        let saved = try fixture.ino("albums/A/x.jpg")
+        #expect(try fixture.ino("moments/2024-05-01/x.jpg") == saved)
+        let others = try fixture.moments().filter { $0 != "2024-05-01/x.jpg" }.map {
+            try fixture.ino("moments/" + $0)
+        }
+        #expect(others == [first])
+    }
 }
