@@ -156,12 +156,12 @@ extension Renames {
         let staying = try tree.saves.staying(of: target.inode, savedAs: request.newName, in: request.to)
         try tree.removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.countLinks(by: -1)
-        let wasCopy = request.source.isCopy
-        if wasCopy { try tree.copies.forgetCopy(request.source) }
+        let isSame = try isCopy(request.source, of: target.inode)
+        if request.source.isCopy { try tree.copies.forgetCopy(request.source) }
         let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
         try tree.saves.replacePhoto(
             from: target.inode, to: request.source, row, except: staying, in: request.to,
-            named: request.newName, seen: probe, isSame: wasCopy, space, change)
+            named: request.newName, seen: probe, isSame: isSame, space, change)
         // The saved bytes may be those of another photo.
         if let probe {
             _ = try tree.copies.becomeCopy(
@@ -190,11 +190,22 @@ extension Renames {
         }
     }
 
-    /// The row of a photo for a copy that takes its place, because the photo was saved with the bytes that it has; nil
-    /// if the file is no copy of it.
+    private func isCopy(_ file: Inode, of photo: Inode) throws(FileError) -> Bool {
+        guard file.isCopy else { return false }
+        return try tree.copies.photo(representedBy: file)?.ino == photo.ino
+    }
+
+    /// The row of a photo for a copy that takes its place, because the photo was saved with the bytes that it has. The
+    /// copy may be of another photo with the same bytes: a save through one of several hard links leaves two of them.
+    /// Nil if the file is a copy of neither.
     private func row(of photo: Inode, savedAs copy: Inode) throws(FileError) -> PhotoRow? {
-        guard try tree.copies.photo(representedBy: copy)?.ino == photo.ino else { return nil }
+        guard let represented = try tree.copies.photo(representedBy: copy) else { return nil }
         var row = try tree.photos.photo(photo)
+        if represented.ino != photo.ino {
+            guard represented.row.size == photo.row.size,
+                try tree.photos.photo(represented).fingerprint == row.fingerprint
+            else { return nil }
+        }
         row.ino = copy.ino
         return row
     }
@@ -248,13 +259,14 @@ extension Renames {
             } else { try tree.photos.photo(source) }
         guard var row = saved else { return false }
         let staying = try tree.saves.staying(of: backup, savedAs: request.newName, in: request.to)
+        let isSame = try isCopy(source, of: backup)
         if wasCopy {
             row.former = nil
             try tree.copies.forgetCopy(source)
         }
         try tree.saves.replacePhoto(
             from: backup, to: source, row, except: staying, in: request.to, named: request.newName,
-            isSame: wasCopy, space, change)
+            isSame: isSame, space, change)
         return true
     }
 

@@ -464,4 +464,20 @@ import VaultFormat
         }
         #expect(others == [first])
     }
+
+    /// `sed -i` that changes nothing, twice: the first leaves two photos of the same bytes.
+    @Test func `a photo saved with the bytes of another stays in its album`() throws {
+        let fixture = try Fixture()
+        for album in ["A", "P"] { try fixture.mkdir("albums/" + album) }
+        let first = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 0))
+        _ = try fixture.library.link(first, try fixture.ino("albums/P"), "x.jpg", fixture.caller)
+        for _ in 0..<3 {
+            try fixture.put("albums/A/sedAbC", jpeg("2024-05-01", more: 0))
+            try fixture.mv("albums/A/sedAbC", "albums/A/x.jpg")
+            #expect(try fixture.ino("moments/2024-05-01/x.jpg") == fixture.ino("albums/A/x.jpg"))
+            #expect(try fixture.ino("albums/P/x.jpg") == first)
+            #expect(try fixture.moments().count == 2)
+        }
+        try fixture.remount()
+    }
 }
