@@ -14,46 +14,39 @@ extension SalvagedTree {
                 try addRow(piece.run, of: content)
                 continue
             }
-            for part in parts(of: piece.run) {
-                if try takesPlace(part, of: content) {
-                    try addRow(part, of: content)
+            for row in try settled(piece.run, of: content) {
+                if !row.isLost {
+                    try addRow(row.run, of: content)
                     continue
                 }
-                for run in ExtentRun.lost(part.offset..<part.end) {
+                for run in ExtentRun.lost(row.run.offset..<row.run.end) {
                     try sql(tree.tables.insert(run, of: content))
                 }
             }
         }
     }
 
-    /// The parts of a run that lie in one segment each.
-    private func parts(of run: ExtentRun) -> [ExtentRun] {
-        guard run.sector < Geometry.lostSector else { return [run] }
-        let perSegment = UInt64(salvage.space.sectors.perSegment)
-        if run.sector / perSegment == (run.endSector - 1) / perSegment { return [run] }
-        var parts: [ExtentRun] = []
-        for chunk in 0..<run.chunkCount {
-            let start = run.offset + UInt64(chunk) * Chunk.bytes
-            let part = run.part(from: start, to: start + Chunk.bytes)
-            if let last = parts.last, last.sector / perSegment == part.sector / perSegment,
-                last.isContinued(by: part)
-            {
-                parts[parts.count - 1].length += part.length
-            } else {
-                parts.append(part)
-            }
+    /// The pieces of a lost run: chunks that keep their sectors, and chunks without any. Each chunk for itself, because
+    /// a snapshot has some chunks of its source.
+    private mutating func settled(
+        _ run: ExtentRun, of content: UInt64
+    ) throws(FileError) -> [ContentPiece] {
+        guard run.sector < Geometry.lostSector else { return [ContentPiece(run: run, isLost: true)] }
+        var rows = FoundBytes(size: 0)
+        for number in 0..<run.chunkCount {
+            let start = run.offset + UInt64(number) * Chunk.bytes
+            let chunk = run.part(from: start, to: start + Chunk.bytes)
+            rows.append(ContentPiece(run: chunk, isLost: try !takesPlace(chunk, of: content)))
         }
-        return parts
+        return rows.pieces
     }
 
-    /// Allocates the sectors of a lost extent. False if it has none, or others use them. A content and its snapshots
-    /// have the same.
-    private mutating func takesPlace(_ run: ExtentRun, of content: UInt64) throws(FileError) -> Bool {
-        guard run.sector < Geometry.lostSector else { return false }
+    /// Allocates the sectors of a lost chunk. False if others use them. A content and its snapshots have the same.
+    private mutating func takesPlace(_ chunk: ExtentRun, of content: UInt64) throws(FileError) -> Bool {
         let source = SnapshotID.source(content)
-        if let known = lostPlaces[run.sector] { return known.source == source && known.run == run }
-        guard try stored(salvage.state.allocate(run)) else { return false }
-        lostPlaces[run.sector] = (source, run)
+        if let known = lostPlaces[chunk.sector] { return known.source == source && known.run == chunk }
+        guard try stored(salvage.state.allocate(chunk)) else { return false }
+        lostPlaces[chunk.sector] = (source, chunk)
         return true
     }
 

@@ -35,7 +35,7 @@ struct SalvagedTree {
     private var placed: [FoundRecord] = []
     /// Sectors that rows name.
     var used: [Range<UInt64>] = []
-    /// Lost extents that rows name, by sector, with the content that they were written as.
+    /// Lost chunks that keep their sectors, by their first sector, with the content that they were written as.
     var lostPlaces: [UInt64: (source: UInt64, run: ExtentRun)] = [:]
     /// Files that an earlier repair found by their bytes alone, and whose own records have come back.
     var superseded: [IdentityRecord] = []

@@ -60,6 +60,36 @@ import VaultStore
         try place.unmount()
     }
 
+    /// The originals share chunks with the edited photos.
+    @Test func `photos and their originals come back with a segment that they lie in`() throws {
+        let place = try Place(spaces: 1)
+        try place.source("a.jpg", largeJPEG("2024-05-01", more: 1, size: 700_000))
+        try place.mount()
+        try place.shell(
+            """
+            mkdir D/albums/A
+            for n in 1 2 3 4 5 6 7 8; do
+                cp source/a.jpg D/albums/A/$n.jpg; head -c 3000000 /dev/urandom >> D/albums/A/$n.jpg
+            done
+            sync -f D; cp -a D/albums/A before; cmp D/albums/A/.versions/1.jpg/original source/a.jpg
+            """)
+        try place.unmount()
+        try place.shell("rm V/segments/00000[01].seg; mv V/segments/000003.seg away")
+        let repair = [obscura, "check", "V", "--repair", "--password-stdin"]
+        let lost = try place.run(repair, "one\n")
+        #expect(lost.status == 6 && lost.output.contains("segment 000003 is missing"), "\(lost.output)")
+        try place.shell("mv away V/segments/000003.seg")
+        let found = try place.run(repair, "one\n")
+        #expect(found.status == 0, "\(found.output)")
+        try place.mount()
+        try place.shell(
+            """
+            diff -r before D/albums/A
+            for n in 1 2 3 4 5 6 7 8; do cmp D/albums/A/.versions/$n.jpg/original source/a.jpg; done
+            """)
+        try place.unmount()
+    }
+
     /// Inode, mode, link count, size and mtime of everything but the directories that every space has.
     private let listing = "(cd D; find . -mindepth 2 -printf '%P %i %m %n %s %T@\\n' | sort)"
 
