@@ -235,8 +235,11 @@ public final class Library: @unchecked Sendable {
         return (use.total, min(use.total, use.free + trashed), min(use.total, room.bytes), room.files)
     }
 
-    /// Whether no file can be written, or the newest commit found no room.
-    var isFull: Bool { session.committer.isOutOfRoom || room.available < Chunk.bytes / 4 }
+    /// Few photos are smaller.
+    private static let leastPhotoBytes: UInt64 = 1 << 20
+
+    /// Whether no photo can be written, or the newest commit found no room.
+    var isFull: Bool { session.committer.isOutOfRoom || room.available < Self.leastPhotoBytes }
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {
