@@ -86,7 +86,8 @@ let package = Package(
         layer(
             "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
             linking: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
-        layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "LinuxIO"]),
+        layer("ClusterIO", uses: ["LinuxIO"]),
+        layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "ClusterIO", "LinuxIO"]),
         layer("VaultCatalogue", uses: ["CSQLite", "CatalogueRows", "VaultStore", "VaultFormat", "LinuxIO"]),
         layer(
             "PhotoLibrary",

@@ -2,7 +2,7 @@ import Glibc
 
 /// `path` made absolute and otherwise unchanged: it ends as the user typed it.
 package func absolutePath(_ path: String) -> String {
-    if path.hasPrefix("/") { return path }
+    if path.hasPrefix("/") || isClusterPath(path) { return path }
     guard let directory = getcwd(nil, 0) else { return path }
     defer { free(directory) }
     let here = pathText(directory)
@@ -15,6 +15,7 @@ package func absolutePath(_ path: String) -> String {
 /// A path that does not exist yet, or cannot be entered (a dead mount), is its name joined to its parent's resolved
 /// path.
 package func realPath(_ path: String) -> String {
+    if isClusterPath(path) { return path }
     if let resolved = resolvedPath(path) { return resolved }
     var parts = absolutePath(path).split(separator: "/")
     guard let last = parts.popLast() else { return "/" }
@@ -31,3 +32,9 @@ package func isInside(_ path: String, _ directory: String) -> Bool {
 package func lastComponent(_ path: String) -> String {
     String(path.split(separator: "/").last ?? "")
 }
+
+/// What the name of a vault on a Ceph cluster begins with.
+package let clusterPrefix = "ceph:"
+
+/// Whether a path names a vault on a cluster. A directory of that name is `./ceph:…`.
+package func isClusterPath(_ path: String) -> Bool { path.hasPrefix(clusterPrefix) }

@@ -211,8 +211,9 @@ private func repair(
     guard !steps.isEmpty else {
         throw Failure(.damaged, vault, "nothing can be repaired: intact files stay readable")
     }
-    guard access("\(vault)/obscura.vault", W_OK) == 0 else {
-        throw Failure(.damaged, vault, "cannot be written, so nothing was repaired: \(Errno.last)")
+    do throws(VaultError) { try unlocked.requireWritableHeader() } catch {
+        let reason = if case .notWritable(let stop) = error { stop.reason } else { "\(error)" }
+        throw Failure(.damaged, vault, "cannot be written, so nothing was repaired: \(reason)")
     }
     let terminal = isatty(STDIN_FILENO) == 1 ? Terminal() : nil
     output.add(repairs: steps, keepsDamagedFiles: !lost.isEmpty, isAsked: terminal != nil)

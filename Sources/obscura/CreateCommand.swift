@@ -65,6 +65,7 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
     -> SecretBytes
 {
     var settings = settings
+    try onVault(vault) { () throws(VaultError) in try Vault.requireReachable(vault) }
     if Vault.isVault(vault) {
         throw Failure(.failed, vault, "already a vault: mount it, or name another directory")
     }

@@ -100,7 +100,7 @@ struct Daemon: Equatable {
                 descriptors: [
                     (null, STDIN_FILENO), (null, STDOUT_FILENO), (complaints, STDERR_FILENO),
                     (key, Self.keyDescriptor), (status, Self.statusDescriptor),
-                    (space.lockFD, Self.lockDescriptor),
+                    (space.passLockOn() ?? null, Self.lockDescriptor),
                 ], asSession: true)
         } catch {
             throw Failure(directory, "starting the process that serves the mount", error)
@@ -148,7 +148,7 @@ struct Daemon: Equatable {
         let key = try keyPipe(space)
         // Copied above both targets first, so that neither is overwritten before it is moved.
         let raisedKey = fcntl(key, F_DUPFD_CLOEXEC, Self.lockDescriptor + 1)
-        let raisedLock = fcntl(space.lockFD, F_DUPFD_CLOEXEC, Self.lockDescriptor + 1)
+        let raisedLock = fcntl(space.passLockOn() ?? STDIN_FILENO, F_DUPFD_CLOEXEC, Self.lockDescriptor + 1)
         guard raisedKey >= 0, raisedLock >= 0, dup2(raisedKey, Self.keyDescriptor) >= 0,
             dup2(raisedLock, Self.lockDescriptor) >= 0
         else { throw Failure(directory, "handing over the key", .last) }
@@ -183,7 +183,7 @@ private func daemonEnvironment() -> [String] {
     var names = [
         "TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
         "XDG_DATA_DIRS",
-        "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_SESSION_BUS_ADDRESS",
+        "XDG_RUNTIME_DIR", "CEPH_CONF", "CEPH_ARGS", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_SESSION_BUS_ADDRESS",
     ]
     #if DEBUG
         names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS", "OBSCURA_LIMITS"]

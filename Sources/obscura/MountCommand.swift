@@ -48,6 +48,7 @@ extension MountOptionParser {
 /// Returns when the mount is live. In the foreground it does not return: this process becomes the mount.
 func mount(_ request: MountRequest) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
+    request.words.exportCluster()
     if request.words.takesOver && request.words.readOnly {
         throw Failure(.usage, "-o takeover", "not with ro: a space that is only read need not be taken over")
     }
@@ -117,3 +118,14 @@ private func isEnding(_ vault: String) -> Bool {
 }
 
 private let endingMilliseconds: Int64 = 10_000
+
+extension MountOptionParser {
+    /// Puts the place of the cluster, and the user there, where librados looks for them, here and in the daemon.
+    fileprivate func exportCluster() {
+        if let clusterConfiguration { setenv("CEPH_CONF", absolutePath(clusterConfiguration), 1) }
+        if let clusterUser {
+            let others = getenv("CEPH_ARGS").map { pathText($0) + " " } ?? ""
+            setenv("CEPH_ARGS", others + "--id=" + clusterUser, 1)
+        }
+    }
+}

@@ -115,7 +115,7 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
         "unsaved",
     ]
     for key in numbers {
-        members.append((key, .number(values[key].flatMap { UInt64($0) } ?? 0)))
+        members.append((key, values[key].map { .number(UInt64($0) ?? 0) } ?? .null))
     }
     for (key, name) in [
         ("committed", "committed"), ("durable", "durable"), ("readonly", "read_only"),
@@ -161,11 +161,15 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
             "Size",
             "\(sizeText(number("total"))), \(sizeText(used)) used, \(sizeText(number("available"))) available"
         ),
-        ("Photos", "\(number("photos"))\(trashed)"),
-        ("Thumbnails", "\(number("thumbnails"))"),
-        ("Versions", "\(number("versions"))\(versionBytes)"),
-        ("Pending writes", pending),
     ]
+    if values["photos"] != nil {
+        rows += [
+            ("Photos", "\(number("photos"))\(trashed)"),
+            ("Thumbnails", "\(number("thumbnails"))"),
+            ("Versions", "\(number("versions"))\(versionBytes)"),
+        ]
+    }
+    rows.append(("Pending writes", pending))
     if let holders = values["holders"] { rows.append(("Also held by", holders)) }
     if let reason = values["reason"] {
         rows.append(

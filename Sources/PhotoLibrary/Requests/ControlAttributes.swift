@@ -68,25 +68,32 @@ struct ControlAttributes {
 
     private func status() throws(FileError) -> [(String, String)] {
         let use = library.room
-        let counts = try session.locked { tree throws(FileError) in
-            let trashed = try sql(tree.tables.trashedPhotoCount())
-            return (
-                photos: try sql(tree.tables.photoCount()) - trashed, trashed: trashed,
-                thumbnails: try sql(tree.tables.thumbnailCount()),
-                versions: try sql(tree.tables.versionTotals())
-            )
+        var counts: [(String, String)] = []
+        do throws(FileError) { counts = try countLines() } catch {
+            // Of a space whose disk is out of reach the reason is told.
+            if session.space.writeStop == nil { throw error }
         }
         let unsaved = session.context.unsavedFiles.count
         return [
             ("total", "\(use.total)"), ("free", "\(use.free)"), ("available", "\(use.available)"),
-            ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),
-            ("thumbnails", "\(counts.thumbnails)"), ("versions", "\(counts.versions.count)"),
-            ("version_bytes", "\(counts.versions.bytes)"), ("unsaved", "\(unsaved)"),
+            ("unsaved", "\(unsaved)"),
             ("committed", library.isCommitted ? "yes" : "no"),
             ("durable", options.readOnly || session.space.isClean && unsaved == 0 ? "yes" : "no"),
             ("readonly", library.isReadOnly ? "yes" : "no"),
             ("unwritten", session.hasUnwritten ? "yes" : "no"),
-        ] + stopLines + (library.mountStatus?() ?? [])
+        ] + counts + stopLines + (library.mountStatus?() ?? [])
+    }
+
+    private func countLines() throws(FileError) -> [(String, String)] {
+        try session.locked { tree throws(FileError) in
+            let trashed = try sql(tree.tables.trashedPhotoCount())
+            let versions = try sql(tree.tables.versionTotals())
+            return [
+                ("photos", "\(try sql(tree.tables.photoCount()) - trashed)"), ("trashed", "\(trashed)"),
+                ("thumbnails", "\(try sql(tree.tables.thumbnailCount()))"),
+                ("versions", "\(versions.count)"), ("version_bytes", "\(versions.bytes)"),
+            ]
+        }
     }
 
     /// Why a space that was opened for writing is not written, and advice to the user.

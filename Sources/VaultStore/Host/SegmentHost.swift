@@ -19,7 +19,8 @@ enum WriteKind {
 /// of 512 bytes or not at all.
 ///
 /// Errors: `damaged` where a segment that is read is missing; `segmentMissing` and `segmentShort` where one that is
-/// written is; `noRoom`; every other error of the host as `io`.
+/// written is; `noRoom`; `io` with ESHUTDOWN once another computer has the vault, which is final; every other error of
+/// the host as `io`.
 protocol SegmentHost: AnyObject, Sendable {
     // MARK: Bytes
 

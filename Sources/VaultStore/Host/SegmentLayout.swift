@@ -56,8 +56,13 @@ struct SegmentLayout: Sendable, Equatable {
 
     /// The name of a segment's file in `segments`.
     static func name(_ number: Int) -> String {
+        digits(number) + ".seg"
+    }
+
+    /// The number of a segment with at least six digits.
+    static func digits(_ number: Int) -> String {
         let digits = String(number)
-        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits + ".seg"
+        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
     }
 
     /// The number in the name of a segment's file; nil for any other name, and for a number that no segment has.

@@ -3,8 +3,8 @@ import VaultFormat
 
 /// The host of a vault: its header, lock, list of segments and traces. The segments of a space are a `SegmentHost`.
 ///
-/// `VaultFiles` is the host for a directory. Whatever else works on the files themselves (`create`, `grow`, `backup`,
-/// the restoring of a header) works on that alone.
+/// `VaultFiles` is the host for a directory, `VaultCluster` for a Ceph cluster. Whatever else works on the files
+/// themselves (`grow`, `backup`, the restoring of a header) works on the former alone.
 protocol VaultHost: AnyObject, Sendable {
     // MARK: Header
 
@@ -41,6 +41,9 @@ protocol VaultHost: AnyObject, Sendable {
     /// The highest number that a segment may have; -1 if there is none.
     func highestNumber(_ layout: SegmentLayout) throws(VaultError) -> Int
 
+    /// Bytes that the vault takes, at most.
+    func storedBytes(_ layout: SegmentLayout) throws(VaultError) -> UInt64
+
     /// Completes rows of segments of which a killed `grow` wrote a part.
     func completeSegments(_ layout: SegmentLayout) throws(VaultError)
 
@@ -64,8 +67,8 @@ protocol VaultHost: AnyObject, Sendable {
     /// Whether traces of such a backup are left: they must not be applied to a newer state.
     var hasCopyLog: Bool { get }
 
-    /// A mount's side of the agreement with running backups.
-    func holdForBackups() -> BackupHold
+    /// A mount's side of the agreement with running backups; nil where none can run beside a mount.
+    func holdForBackups() -> BackupHold?
 
     // MARK: Traces that others can see; see the threat model
 
@@ -91,8 +94,12 @@ protocol VaultHost: AnyObject, Sendable {
 
     // MARK: This computer
 
-    /// The descriptor that holds the lock, for the daemon to inherit.
-    var lockDescriptor: Int32 { get }
+    /// Returns the descriptor that has the lock, for the daemon to inherit. Without any, the lock is given up, and the
+    /// daemon takes it again. This host is not used then.
+    func passLockOn() -> Int32?
+
+    /// Whether the lock keeps every other computer from writing, so that spaces need no claims.
+    var excludesOthers: Bool { get }
 
     /// Identifies the memory that unsynced writes are in, 64 bytes: they are there as long as it is. Nil if unknown.
     func memoryMark() -> [UInt8]?
@@ -108,5 +115,16 @@ extension VaultHost {
 
 /// Opens the host of a vault. The only place that knows which host belongs to a path.
 func openHost(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> any VaultHost {
-    try VaultFiles.open(path, calls: calls)
+    if let address = try ClusterAddress(path) { return try VaultCluster.open(address, path: path) }
+    return try VaultFiles.open(path, calls: calls)
+}
+
+/// As `openHost`, in the daemon, with the descriptor of `passLockOn`.
+func adoptHost(_ path: String, lock: Int32) throws(VaultError) -> any VaultHost {
+    guard let address = try ClusterAddress(path) else {
+        return try VaultFiles.adopt(path, header: lock, calls: LinuxCalls.shared)
+    }
+    let vault = try VaultCluster.open(address, path: path)
+    try vault.lock()
+    return vault
 }

@@ -1,3 +1,4 @@
+import Glibc
 import LinuxIO
 import Synchronization
 import VaultFormat
@@ -74,7 +75,10 @@ final class SpaceDisk: @unchecked Sendable {
     {
         let (segment, offset) = try place(sector, bytes.count)
         if let end { readAhead(sector, bytes.count, upTo: end) }
-        try host.read(segment, at: offset, into: bytes)
+        do throws(StoreError) { try host.read(segment, at: offset, into: bytes) } catch {
+            closeIfTaken(error)
+            throw error
+        }
     }
 
     /// Asks the host for the sectors that a program will probably read next. Only advice: a missing segment is reported
@@ -124,8 +128,14 @@ final class SpaceDisk: @unchecked Sendable {
     private func checkingRefusal<R>(_ body: () throws(StoreError) -> R) throws(StoreError) -> R {
         do throws(StoreError) { return try body() } catch {
             if case .io(let number) = error, number.refusesWriting { gate?.close(for: .io(number)) }
+            closeIfTaken(error)
             throw error
         }
+    }
+
+    /// Closes the gate once another computer has the vault.
+    private func closeIfTaken(_ error: StoreError) {
+        if error == .io(Errno(ESHUTDOWN)) { gate?.close(for: .claimLost) }
     }
 
     /// Makes everything durable that was written since the last call that succeeded.

@@ -37,8 +37,11 @@ public final class UnlockedSpace: Sendable {
     /// Drops the vault's spaces from the page cache; does nothing in a vault of one space.
     public func dropPageCache() { vault.dropPageCache(layout, ofKilled: false) }
 
-    /// The locked descriptor of `obscura.vault`. The daemon inherits it, so the lock is never released in between.
-    public var lockFD: Int32 { vault.lockDescriptor }
+    /// Passes the vault's lock on to the daemon, which inherits the descriptor that this returns, if there is any.
+    public func passLockOn() -> Int32? { vault.passLockOn() }
+
+    /// Throws `notWritable` if the host allows only reading the vault.
+    public func requireWritableHeader() throws(VaultError) { try vault.requireWritableHeader() }
 
     private static let encodedBytes = 8 + 8 + 8 + Geometry.keyBytes
 
@@ -61,7 +64,7 @@ public final class UnlockedSpace: Sendable {
         guard bytes.count == encodedBytes else {
             throw .damaged("the key was not handed to the daemon completely")
         }
-        let vault = try VaultFiles.adopt(path, header: lockFD, calls: LinuxCalls.shared)
+        let vault = try adoptHost(path, lock: lockFD)
         return bytes.withUnsafeBytes { bytes in
             UnlockedSpace(
                 path: path, vault: vault, key: SecretBytes(copying: bytes.slice(24, Geometry.keyBytes)),
@@ -128,7 +131,7 @@ public final class UnlockedSpace: Sendable {
     }
 
     private func claimKeeper(_ keys: SpaceKeys, bootHash: [UInt8]) throws(VaultError) -> ClaimKeeper? {
-        guard host.claims else { return nil }
+        guard host.claims, !vault.excludesOthers else { return nil }
         let slot = ClaimSlot(try vault.segments(of: index, layout, cover: cover), PageCodec(key: keys.page))
         var host = host
         // Without a boot id it is unknown which mounts of this computer have ended.

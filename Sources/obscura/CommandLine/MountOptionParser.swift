@@ -34,6 +34,8 @@ struct MountOptionParser: Equatable {
     var passfile: String?
     var askpass: String?
     var keyfile: String?
+    var clusterConfiguration: String?
+    var clusterUser: String?
 
     /// Words that mount(8), fstab and systemd pass along and that have no effect here.
     private static let ignored: Set<String> = [

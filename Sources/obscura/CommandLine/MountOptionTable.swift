@@ -87,6 +87,14 @@ extension MountOption {
                 as
                 .Fl -key-file
                 """),
+        text("ceph-conf", "F", form: "a file", \.clusterConfiguration),
+        text(
+            "ceph-id", "NAME", form: "a name", \.clusterUser,
+            manual: """
+                for a vault on a Ceph cluster: the file that says where it is, as
+                .Ev CEPH_CONF ,
+                and the user to be there (default admin)
+                """),
         value(
             "thumbs", "on|listed|off", form: "on, listed or off",
             manual: """

@@ -100,7 +100,9 @@ extension Vault {
     public static func strayFiles(
         _ path: String, calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> [String] {
-        let (vault, header) = try open(path, calls: calls, mayRepair: false)
+        // No object of a cluster has a foreign name.
+        if isClusterPath(path) { return [] }
+        let (vault, header) = try openFiles(path, calls: calls, mayRepair: false)
         do throws(VaultError) { return try vault.segments(header.layout).strays } catch {
             // A missing directory is damage, but no stray file.
             if case .damaged = error { return [] }

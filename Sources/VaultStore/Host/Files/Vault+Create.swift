@@ -75,6 +75,10 @@ extension Vault {
         coverBytes: UInt64? = nil,
         progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
+        if let address = try ClusterAddress(path) {
+            return try create(
+                at: address, path: path, spaces: spaces, kdf: kdf, password: password, stretcher: stretcher)
+        }
         let chosen = try checkedSegmentBytes(path, spaces, bytesPerSpace, isLeast: limits == .least)
         let segmentBytes = wanted ?? chosen
         let segments =
@@ -98,7 +102,7 @@ extension Vault {
                 try fill(directory, layout, to: segments, calls, coverBytes: cover, progress)
             }
             try progress(total, total)
-            try syncDirectory(layout.directoryPath, directory, calls)
+            try VaultFiles.syncDirectory(layout.directoryPath, directory, calls)
             let file = try made.headerFile()
             let vault = VaultFiles(calls: calls, directory: directory, header: file, ownsHeader: true)
             try vault.lock()
@@ -108,9 +112,7 @@ extension Vault {
             header.setKeySlot(space, key: key, stretched: stretched)
             try header.write(to: vault)
             vault.blurTraces(layout, isNew: true)
-            try syncDirectory(".", directory, calls)
-            // Best effort: the parent directory may belong to another user.
-            try? syncDirectory("..", directory, calls)
+            try vault.syncDirectories(layout)
             try progress(total, total)
         } catch {
             made.remove()
@@ -210,19 +212,6 @@ extension Vault {
         return order
     }
 
-    /// Makes the names in a directory of the vault durable: fsync(2) of a file need not.
-    private static func syncDirectory(
-        _ path: String, _ directory: Int32, _ calls: any FileSystemCalls
-    ) throws(VaultError) {
-        do throws(Errno) {
-            let descriptor = try calls.open(directory, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
-            defer { calls.close(descriptor) }
-            try calls.sync(descriptor)
-        } catch {
-            throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's directories")
-        }
-    }
-
     // MARK: Growing
 
     /// Enlarges every space to `bytesPerSpace`, used or not, mounted or not. Needs no password.
@@ -234,11 +223,11 @@ extension Vault {
         _ path: String, bytesPerSpace: UInt64, calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) -> Void
     ) throws(VaultError) {
-        let (vault, header) = try open(path, calls: calls, mayRepair: false)
-        let layout = header.layout
-        guard layout.isShared else {
+        guard try open(path, calls: calls, mayRepair: false).1.layout.isShared else {
             throw .invalidSize("this vault has one space and grows with its photos")
         }
+        let (vault, header) = try openFiles(path, calls: calls, mayRepair: false)
+        let layout = header.layout
         let lock = try lockSpaces(vault)
         defer { calls.close(lock) }
         let count = vault.segmentCount(layout)
@@ -299,7 +288,7 @@ extension Vault {
 }
 
 /// The files that `create` has made so far, to be removed if it fails.
-private struct MadeFiles {
+struct MadeFiles {
     let calls: any FileSystemCalls
     let path: String
     /// Whether there may be a file of all spaces.

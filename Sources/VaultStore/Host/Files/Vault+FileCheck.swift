@@ -18,6 +18,9 @@ extension Vault {
         let (vault, header) = try open(path, calls: calls, mayRepair: false)
         let layout = header.layout
         let damage = headerDamage(vault)
+        guard let vault = vault as? VaultFiles else {
+            return damage + gaps(try vault.listing(layout).numbers)
+        }
         return damage + (layout.isShared ? spacesDamage(vault, layout) : try segmentDamage(vault, layout))
     }
 
@@ -60,7 +63,7 @@ extension Vault {
         }
     }
 
-    private static func headerDamage(_ vault: VaultFiles) -> [FileDamage] {
+    private static func headerDamage(_ vault: any VaultHost) -> [FileDamage] {
         let states = Header.copyStates(vault)
         let file = VaultFiles.headerName
         for (index, state) in states.enumerated() where !state {

@@ -29,7 +29,7 @@ extension Vault {
     /// Whether `path` may be a vault, valid or not: false only if it is no directory or has no header file.
     public static func isVault(_ path: String) -> Bool {
         do throws(VaultError) {
-            _ = try VaultFiles.open(path, calls: LinuxCalls.shared)
+            _ = try openHost(path, calls: LinuxCalls.shared)
             return true
         } catch {
             if case .notAVault = error { return false }
@@ -42,24 +42,24 @@ extension Vault {
         let (vault, header) = try open(path, calls: LinuxCalls.shared, mayRepair: false)
         let layout = header.layout
         let count = vault.segmentCount(layout)
-        var onDisk = Quantity(HeaderLayout.fileBytes)
-        if layout.isShared {
-            onDisk += Quantity(UInt64(count) * layout.rowBytes)
-        } else {
-            for number in 0..<count {
-                let bytes = vault.fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
-                onDisk += Quantity(min(bytes, header.segmentBytes))
-            }
-        }
         return VaultInfo(
             formatVersion: Int(formatVersion), spaceCount: header.spaceCount,
             segmentBytes: header.segmentBytes, segmentsPerSpace: count,
-            bytesPerSpace: UInt64(count) * header.segmentBytes, bytesOnDisk: onDisk.value, kdf: header.kdf,
+            bytesPerSpace: UInt64(count) * header.segmentBytes, bytesOnDisk: try vault.storedBytes(layout),
+            kdf: header.kdf,
             grows: !layout.isShared)
     }
 
-    /// Opens the files of a vault and its header, without a lock.
+    /// Opens a vault and its header, without a lock.
     static func open(
+        _ path: String, calls: any FileSystemCalls, mayRepair: Bool
+    ) throws(VaultError) -> (any VaultHost, Header) {
+        let vault = try openHost(path, calls: calls)
+        return (vault, try readHeader(vault, mayRepair: mayRepair))
+    }
+
+    /// As `open`, of a vault in files.
+    static func openFiles(
         _ path: String, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> (VaultFiles, Header) {
         let vault = try VaultFiles.open(path, calls: calls)

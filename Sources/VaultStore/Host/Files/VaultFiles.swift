@@ -80,6 +80,8 @@ final class VaultFiles: VaultHost {
     private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError)
         -> Int32
     {
+        // A directory of that name is `./ceph:…`.
+        if isClusterPath(path) { throw .system(.notSupported, "this needs a vault in files") }
         do throws(Errno) {
             return try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
         } catch {
@@ -136,7 +138,11 @@ final class VaultFiles: VaultHost {
         try calls.sync(header)
     }
 
-    var lockDescriptor: Int32 { header }
+    /// The lock belongs to the header's open file, so it is never released in between.
+    func passLockOn() -> Int32? { header }
+
+    /// Locks of a file server may not reach other computers.
+    var excludesOthers: Bool { false }
 
     func segments(
         of space: Int, _ layout: SegmentLayout, cover: CoverTraffic?, openMax: Int
@@ -181,6 +187,15 @@ final class VaultFiles: VaultHost {
         }
     }
 
+    func storedBytes(_ layout: SegmentLayout) throws(VaultError) -> UInt64 {
+        let count = segmentCount(layout)
+        if layout.isShared { return HeaderLayout.fileBytes + UInt64(count) * layout.rowBytes }
+        return (0..<count).reduce(Quantity(HeaderLayout.fileBytes)) { sum, number in
+            let bytes = fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
+            return sum + Quantity(min(bytes, layout.segmentBytes))
+        }.value
+    }
+
     /// The number of segments that every space has, from 0 on without a gap.
     func segmentCount(_ layout: SegmentLayout) -> Int {
         if layout.isShared { return layout.rows(ofFile: fileBytes(SegmentLayout.sharedName) ?? 0) }
@@ -200,7 +215,7 @@ extension VaultFiles {
     func completeCopy() throws(VaultError) { try CopyLog.applyAny(to: self) }
     func removeCopyLog() throws(VaultError) { try CopyLog.remove(from: self) }
     var hasCopyLog: Bool { CopyLog.isIn(self) }
-    func holdForBackups() -> BackupHold { BackupHold(self) }
+    func holdForBackups() -> BackupHold? { BackupHold(self) }
     func completeSegments(_ layout: SegmentLayout) throws(VaultError) {
         try Vault.completeSegments(self, layout)
     }
@@ -216,5 +231,30 @@ extension VaultFiles {
         guard let descriptor = try? calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0) else { return nil }
         defer { calls.close(descriptor) }
         return (try? calls.readFully(descriptor, at: 0, into: &id)) ?? 0 > 0 ? id : nil
+    }
+}
+
+// MARK: Making
+
+extension VaultFiles {
+    /// Makes the names of all files of a new vault durable.
+    func syncDirectories(_ layout: SegmentLayout) throws(VaultError) {
+        try Self.syncDirectory(layout.directoryPath, directory, calls)
+        try Self.syncDirectory(".", directory, calls)
+        // Best effort: the parent directory may belong to another user.
+        try? Self.syncDirectory("..", directory, calls)
+    }
+
+    /// Makes the names in a directory of the vault durable: fsync(2) of a file need not.
+    static func syncDirectory(
+        _ path: String, _ directory: Int32, _ calls: any FileSystemCalls
+    ) throws(VaultError) {
+        do throws(Errno) {
+            let descriptor = try calls.open(directory, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+            defer { calls.close(descriptor) }
+            try calls.sync(descriptor)
+        } catch {
+            throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's directories")
+        }
     }
 }

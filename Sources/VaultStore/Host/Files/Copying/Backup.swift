@@ -77,6 +77,8 @@ extension Vault {
     /// Makes the vault at `destination` a copy of the newest durable state of the one at `path`, or of a newer state.
     /// Needs no password, and works on a mounted vault. Reads all of both, and writes the differences.
     ///
+    /// From a cluster or to one it copies a vault that is not mounted to a place where there is none.
+    ///
     /// If it is killed, the copy has its old state or its new one; without an old one, it is no vault until the backup
     /// is run again. Takes the copy's lock but not the vault's.
     /// - Parameters:
@@ -87,6 +89,9 @@ extension Vault {
         calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) throws(BackupError) -> Void
     ) throws(BackupError) -> BackupReport {
+        if isClusterPath(path) || isClusterPath(destination) {
+            return try ClusterCopy(path, to: destination, calls: calls).run(progress)
+        }
         let source = try onSource { () throws(VaultError) in try CopySource(path, calls: calls) }
         let target = try onDestination { () throws(VaultError) in
             try CopyTarget(destination, of: source.header, calls: calls)
@@ -110,11 +115,11 @@ extension Vault {
     }
 }
 
-private func onSource<R>(_ body: () throws(VaultError) -> R) throws(BackupError) -> R {
+func onSource<R>(_ body: () throws(VaultError) -> R) throws(BackupError) -> R {
     do throws(VaultError) { return try body() } catch { throw .source(error) }
 }
 
-private func onDestination<R>(_ body: () throws(VaultError) -> R) throws(BackupError) -> R {
+func onDestination<R>(_ body: () throws(VaultError) -> R) throws(BackupError) -> R {
     do throws(VaultError) { return try body() } catch { throw .destination(error) }
 }
 

@@ -17,7 +17,7 @@ final class CopySource {
     private static let pauseMicroseconds: UInt32 = 10_000
 
     init(_ path: String, calls: any FileSystemCalls) throws(VaultError) {
-        (vault, header) = try Vault.open(path, calls: calls, mayRepair: false)
+        (vault, header) = try Vault.openFiles(path, calls: calls, mayRepair: false)
     }
 
     deinit { letGo() }

@@ -1,0 +1,342 @@
+import Glibc
+package import LinuxIO
+
+/// A pool of a Ceph cluster, or a namespace in it, with a connection of its own.
+///
+/// Calls come from several threads at once. A request to a server that is down waits until it is up again, as one to a
+/// disk would. The connection does not survive fork(2): connect in the process that uses it.
+package final class ClusterPool: @unchecked Sendable {
+    private let cluster: Librados.Handle
+    private let pool: Librados.Handle
+    private let writes = PendingWrites()
+
+    private static let connectSeconds = "15"
+    /// What a full cluster does with a write.
+    package enum WhenFull: Int32 {
+        /// It answers ENOSPC, instead of holding the request: LIBRADOS_OPERATION_FULL_TRY.
+        case refuse = 64
+        /// It writes as long as its disks have any room, so that deleting works: LIBRADOS_OPERATION_FULL_FORCE.
+        case force = 128
+    }
+
+    /// Whether librados is installed.
+    package static var isAvailable: Bool { Librados.isInstalled }
+
+    /// Connects as the environment tells: CEPH_CONF, CEPH_ARGS, /etc/ceph/ceph.conf.
+    ///
+    /// - Parameter space: the namespace; empty for the pool's own.
+    package init(pool name: String, namespace space: String) throws(Errno) {
+        guard Librados.isInstalled else { throw Errno(ELIBACC) }
+        var made: Librados.Handle?
+        try check(Librados.create(&made, nil))
+        guard let cluster = made else { throw .inputOutput }
+        var opened: Librados.Handle?
+        do throws(Errno) {
+            try check(Librados.readConfiguration(cluster, nil))
+            try check(Librados.readEnvironment(cluster, nil))
+            for (key, value) in [("client_mount_timeout", Self.connectSeconds), ("admin_socket", "")] {
+                try check(Librados.set(cluster, key, value))
+            }
+            try check(Librados.connect(cluster))
+            try check(Librados.openPool(cluster, name, &opened))
+        } catch {
+            Librados.shutDown(cluster)
+            throw error
+        }
+        guard let opened else { throw .inputOutput }
+        Librados.setNamespace(opened, space)
+        (self.cluster, pool) = (cluster, opened)
+    }
+
+    deinit {
+        try? settle()
+        Librados.closePool(pool)
+        Librados.shutDown(cluster)
+    }
+
+    // MARK: Reading
+
+    /// A part of an object, and where its bytes go.
+    package struct Read {
+        package var object: String
+        package var offset: UInt64
+        package var bytes: UnsafeMutableRawBufferPointer
+
+        package init(_ object: String, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) {
+            (self.object, self.offset, self.bytes) = (object, offset, bytes)
+        }
+    }
+
+    /// Reads all parts at once, after the writes to these objects. Returns for each how many bytes there were; nil if
+    /// there is no such object.
+    package func read(_ parts: [Read]) throws(Errno) -> [Int?] {
+        try settle(Set(parts.map(\.object)))
+        var completions: [Librados.Handle] = []
+        defer { for completion in completions { Librados.release(completion) } }
+        var failure: Errno?
+        for part in parts {
+            var made: Librados.Handle?
+            guard Librados.makeCompletion(nil, nil, &made) == 0, let completion = made else {
+                failure = Errno(ENOMEM)
+                break
+            }
+            let status =
+                part.bytes.baseAddress.map {
+                    Librados.startRead(pool, part.object, completion, $0, part.bytes.count, part.offset)
+                } ?? -EINVAL
+            guard status == 0 else {
+                Librados.release(completion)
+                failure = Errno(-status)
+                break
+            }
+            completions.append(completion)
+        }
+        // The buffers belong to the requests until each is answered.
+        for completion in completions { _ = Librados.wait(completion) }
+        if let failure { throw failure }
+        var counts: [Int?] = []
+        for completion in completions {
+            let result = Librados.result(completion)
+            if result < 0, result != -ENOENT { throw Errno(-result) }
+            counts.append(result < 0 ? nil : Int(result))
+        }
+        return counts
+    }
+
+    /// Reads the beginning of an array from an object. Returns how many bytes there were; 0 if there is no such object.
+    package func read(_ object: String, at offset: UInt64, into bytes: inout [UInt8]) throws(Errno) -> Int {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+        defer { buffer.deallocate() }
+        let count = try read([Read(object, at: offset, into: buffer)])[0] ?? 0
+        bytes.replaceSubrange(0..<count, with: buffer.prefix(count))
+        return count
+    }
+
+    /// The size of an object in bytes, after the writes to it; nil if there is none.
+    package func size(of object: String) throws(Errno) -> UInt64? {
+        try settle([object])
+        var (size, time) = (UInt64(0), time_t(0))
+        let status = Librados.status(pool, object, &size, &time)
+        if status == -ENOENT { return nil }
+        try check(status)
+        return size
+    }
+
+    /// The names of all objects in the namespace that begin so.
+    package func objects(prefix: String) throws(Errno) -> [String] {
+        var made: Librados.Handle?
+        try check(Librados.beginList(pool, &made))
+        guard let list = made else { throw .inputOutput }
+        defer { Librados.endList(list) }
+        var names: [String] = []
+        while true {
+            var entry: UnsafePointer<CChar>?
+            let status = Librados.nextInList(list, &entry, nil, nil)
+            if status == -ENOENT { return names }
+            try check(status)
+            guard let entry else { continue }
+            let name = String(cString: entry)
+            if name.hasPrefix(prefix) { names.append(name) }
+        }
+    }
+
+    /// Bytes of the cluster: in all, and available. Nil if it does not tell.
+    package func room() throws(Errno) -> (total: UInt64, available: UInt64)? {
+        var found = [UInt64](repeating: 0, count: 4)
+        try check(Librados.statistics(cluster, &found))
+        let (total, available) = (found[0] << 10, found[2] << 10)
+        return total == 0 ? nil : (total, available)
+    }
+
+    // MARK: Writing
+
+    /// A step of a write. All steps of one write happen, or none.
+    package enum Step {
+        case write(UnsafeRawBufferPointer, at: UInt64)
+        case writeArray([UInt8], at: UInt64)
+        case zeros(Range<UInt64>)
+        case truncation(UInt64)
+        case removal
+        /// Fails if the object exists.
+        case creation
+        /// Fails with EBUSY if this client does not hold the object's lock.
+        case requireLock(ClusterLock)
+
+        /// As this, with bytes of its own.
+        var kept: Step {
+            if case .write(let bytes, let offset) = self { return .writeArray(Array(bytes), at: offset) }
+            return self
+        }
+
+        var byteCount: Int {
+            if case .writeArray(let bytes, _) = self { return bytes.count }
+            return 0
+        }
+    }
+
+    /// Begins a write, and returns once the bytes are copied. Waits while too many bytes are on their way. `settle`
+    /// throws the error that it ends with. What was accepted before the cluster was full is written nevertheless; then
+    /// this throws ENOSPC.
+    package func start(_ steps: [Step], on object: String, _ whenFull: WhenFull = .force) throws(Errno) {
+        if whenFull == .refuse, writes.isFull {
+            try apply(steps, on: object, .refuse)
+            writes.isFull = false
+            return
+        }
+        try forceRefused()
+        let write = PendingWrites.Write(writes, object, steps)
+        writes.begin(write)
+        // Owned by its callback.
+        let owner = Unmanaged.passRetained(write)
+        let status = begin(write.steps, on: object, whenFull, owner.toOpaque()) { completion, owner in
+            guard let completion, let owner else { return }
+            let write = Unmanaged<PendingWrites.Write>.fromOpaque(owner).takeRetainedValue()
+            write.owner.end(write, Librados.result(completion))
+        }
+        guard status != 0 else { return }
+        owner.release()
+        writes.end(write, 0)
+        throw Errno(-status)
+    }
+
+    /// Writes what the cluster had no room for, in order, before anything else is written.
+    private func forceRefused() throws(Errno) {
+        while let write = writes.firstRefused {
+            try check(begin(write.steps, on: write.object, .force, nil, nil))
+            writes.settle(write)
+        }
+    }
+
+    private func begin(
+        _ steps: [Step], on object: String, _ whenFull: WhenFull, _ argument: Librados.Handle?,
+        _ callback: Librados.Callback?
+    ) -> Int32 {
+        guard let write = Librados.makeWrite() else { return -ENOMEM }
+        defer { Librados.releaseWrite(write) }
+        for step in steps { add(step, to: write) }
+        var made: Librados.Handle?
+        let status = Librados.makeCompletion(argument, callback, &made)
+        guard status == 0, let completion = made else { return status == 0 ? -ENOMEM : status }
+        defer { Librados.release(completion) }
+        let begun = Librados.startWrite(write, pool, completion, object, nil, whenFull.rawValue)
+        guard begun == 0, callback == nil else { return begun }
+        _ = Librados.wait(completion)
+        return Librados.result(completion)
+    }
+
+    private func add(_ step: Step, to write: Librados.Handle) {
+        switch step {
+        case .write(let bytes, let offset):
+            if let start = bytes.baseAddress { Librados.addWrite(write, start, bytes.count, offset) }
+        case .writeArray(let bytes, let offset):
+            bytes.withUnsafeBytes { add(.write($0, at: offset), to: write) }
+        case .zeros(let range): Librados.addZeros(write, range.lowerBound, UInt64(range.count))
+        case .truncation(let size): Librados.addTruncation(write, size)
+        case .removal: Librados.addRemoval(write)
+        case .creation: Librados.addCreation(write, 1, nil)
+        case .requireLock(let lock):
+            lock.assertion.withUnsafeBytes {
+                guard let start = $0.baseAddress else { return }
+                Librados.addCall(write, "lock", "assert_locked", start, $0.count, nil)
+            }
+        }
+    }
+
+    /// Does all steps at once, after the writes to the object, and returns when they are durable.
+    package func apply(
+        _ steps: [Step], on object: String, _ whenFull: WhenFull = .force
+    ) throws(Errno) {
+        try settle([object])
+        try check(begin(steps, on: object, whenFull, nil, nil))
+    }
+
+    /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable.
+    /// Throws the first error since the last call without objects.
+    package func settle(_ objects: Set<String>? = nil) throws(Errno) {
+        writes.drain(objects)
+        try forceRefused()
+        if objects == nil, let failure = writes.takeFailure() { throw failure }
+    }
+
+    // MARK: Locks and fences
+
+    /// Takes a lock, or renews the own one. Throws EBUSY if another client holds it.
+    package func take(_ lock: ClusterLock, of object: String) throws(Errno) {
+        var duration = timeval(tv_sec: Int(lock.seconds), tv_usec: 0)
+        let mayRenew: UInt8 = 1
+        try check(Librados.lock(pool, object, ClusterLock.name, lock.cookie, "", &duration, mayRenew))
+    }
+
+    /// Gives a lock up, if this client holds it.
+    package func giveUp(_ lock: ClusterLock, of object: String) {
+        _ = Librados.unlock(pool, object, ClusterLock.name, lock.cookie)
+    }
+
+    /// A number that grows with each change of an object, taking or renewing its lock included.
+    package func version(of object: String) throws(Errno) -> UInt64 {
+        guard try size(of: object) != nil else { throw .noEntry }
+        return Librados.lastVersion(pool)
+    }
+
+    package func attribute(_ name: String, of object: String) throws(Errno) -> String? {
+        var bytes = [CChar](repeating: 0, count: 4096)
+        let count = Librados.attribute(pool, object, name, &bytes, bytes.count)
+        if count == -ENODATA { return nil }
+        try check(count)
+        return String(decoding: bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Sets an attribute; nil removes it.
+    package func setAttribute(_ name: String, of object: String, to value: String?) throws(Errno) {
+        if let value {
+            try check(Librados.setAttribute(pool, object, name, value, value.utf8.count))
+        } else {
+            try check(Librados.removeAttribute(pool, object, name))
+        }
+    }
+
+    /// The addresses by which servers know this client.
+    package func addresses() throws(Errno) -> String {
+        var made: UnsafeMutablePointer<CChar>?
+        try check(Librados.addresses(cluster, &made))
+        guard let made else { return "" }
+        defer { Librados.free(made) }
+        return String(cString: made)
+    }
+
+    /// Shuts a client out for so long. It holds at each object once one request to it was answered.
+    package func fence(_ address: String, seconds: UInt32) throws(Errno) {
+        var text = Array(address.utf8CString)
+        let status = text.withUnsafeMutableBufferPointer { text -> Int32 in
+            guard let start = text.baseAddress else { return -EINVAL }
+            return Librados.block(cluster, start, seconds)
+        }
+        try check(status)
+        try check(Librados.waitForMap(cluster))
+    }
+}
+
+/// A lock on an object that ends by itself unless it is renewed: Ceph's object class `lock`.
+package struct ClusterLock: Sendable {
+    static let name = "obscura"
+    package let cookie: String
+    package let seconds: Int64
+
+    package init(cookie: String, seconds: Int64) { (self.cookie, self.seconds) = (cookie, seconds) }
+
+    /// The argument of `assert_locked`: cls_lock_assert_op of src/cls/lock/cls_lock_ops.h, version 1.
+    var assertion: [UInt8] {
+        func text(_ text: String) -> [UInt8] { number(UInt32(text.utf8.count)) + Array(text.utf8) }
+        func number(_ value: UInt32) -> [UInt8] {
+            (0..<4).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
+        }
+        let exclusive: [UInt8] = [1]
+        let body = text(Self.name) + exclusive + text(cookie) + text("")
+        return [1, 1] + number(UInt32(body.count)) + body
+    }
+}
+
+/// Throws the error of a negative result.
+private func check(_ result: Int32) throws(Errno) {
+    if result < 0 { throw Errno(-result) }
+}

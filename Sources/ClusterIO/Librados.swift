@@ -1,0 +1,123 @@
+import Glibc
+
+/// The calls of librados that this program uses, from Debian's librados2: rados/librados.h. Each returns a negative
+/// error number where it fails.
+///
+/// The library is loaded when a vault names a cluster: a program for files must not need Ceph installed.
+enum Librados {
+    typealias Handle = UnsafeMutableRawPointer
+    typealias Text = UnsafePointer<CChar>
+    typealias Texts = UnsafeMutablePointer<UnsafePointer<CChar>?>
+    typealias MadeHandle = UnsafeMutablePointer<Handle?>
+    typealias Callback = @convention(c) (Handle?, Handle?) -> Void
+    typealias Plain = @Sendable @convention(c) (Handle) -> Int32
+    typealias Ending = @Sendable @convention(c) (Handle) -> Void
+
+    private nonisolated(unsafe) static let library = dlopen("librados.so.2", RTLD_NOW | RTLD_LOCAL)
+
+    static var isInstalled: Bool { library != nil }
+
+    private static func call<F>(_ name: String, _ type: F.Type) -> F {
+        guard let found = dlsym(library, "rados_" + name) else {
+            preconditionFailure("librados has no rados_\(name)")
+        }
+        return unsafeBitCast(found, to: type)
+    }
+
+    // MARK: The cluster
+
+    static let create = call("create", (@Sendable @convention(c) (MadeHandle, Text?) -> Int32).self)
+    static let readConfiguration = call(
+        "conf_read_file", (@Sendable @convention(c) (Handle, Text?) -> Int32).self)
+    static let readEnvironment = call(
+        "conf_parse_env", (@Sendable @convention(c) (Handle, Text?) -> Int32).self)
+    static let set = call("conf_set", (@Sendable @convention(c) (Handle, Text, Text) -> Int32).self)
+    static let connect = call("connect", Plain.self)
+    static let shutDown = call("shutdown", Ending.self)
+    static let waitForMap = call("wait_for_latest_osdmap", Plain.self)
+    /// Fills in four numbers: kibibytes in all, used and available, and objects.
+    static let statistics = call(
+        "cluster_stat", (@Sendable @convention(c) (Handle, UnsafeMutablePointer<UInt64>) -> Int32).self)
+    static let addresses = call(
+        "getaddrs",
+        (@Sendable @convention(c) (Handle, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32)
+            .self)
+    static let free = call(
+        "buffer_free", (@Sendable @convention(c) (UnsafeMutablePointer<CChar>) -> Void).self)
+    static let block = call(
+        "blocklist_add",
+        (@Sendable @convention(c) (Handle, UnsafeMutablePointer<CChar>, UInt32) -> Int32).self)
+
+    // MARK: A pool
+
+    static let openPool = call(
+        "ioctx_create", (@Sendable @convention(c) (Handle, Text, MadeHandle) -> Int32).self)
+    static let closePool = call("ioctx_destroy", Ending.self)
+    static let setNamespace = call(
+        "ioctx_set_namespace", (@Sendable @convention(c) (Handle, Text) -> Void).self)
+    static let lastVersion = call("get_last_version", (@Sendable @convention(c) (Handle) -> UInt64).self)
+    static let beginList = call(
+        "nobjects_list_open", (@Sendable @convention(c) (Handle, MadeHandle) -> Int32).self)
+    static let nextInList = call(
+        "nobjects_list_next", (@Sendable @convention(c) (Handle, Texts, Texts?, Texts?) -> Int32).self)
+    static let endList = call("nobjects_list_close", Ending.self)
+
+    // MARK: An object
+
+    static let status = call(
+        "stat",
+        (@Sendable @convention(c) (
+            Handle, Text, UnsafeMutablePointer<UInt64>, UnsafeMutablePointer<time_t>
+        ) -> Int32).self)
+    static let attribute = call(
+        "getxattr",
+        (@Sendable @convention(c) (Handle, Text, Text, UnsafeMutablePointer<CChar>, Int) -> Int32).self)
+    static let setAttribute = call(
+        "setxattr", (@Sendable @convention(c) (Handle, Text, Text, Text, Int) -> Int32).self)
+    static let removeAttribute = call(
+        "rmxattr", (@Sendable @convention(c) (Handle, Text, Text) -> Int32).self)
+    static let lock = call(
+        "lock_exclusive",
+        (@Sendable @convention(c) (
+            Handle, Text, Text, Text, Text, UnsafeMutablePointer<timeval>, UInt8
+        ) -> Int32).self)
+    static let unlock = call(
+        "unlock", (@Sendable @convention(c) (Handle, Text, Text, Text) -> Int32).self)
+
+    // MARK: Requests that run beside others
+
+    static let makeCompletion = call(
+        "aio_create_completion2",
+        (@Sendable @convention(c) (Handle?, Callback?, MadeHandle) -> Int32).self)
+    static let wait = call("aio_wait_for_complete", Plain.self)
+    static let result = call("aio_get_return_value", Plain.self)
+    static let release = call("aio_release", Ending.self)
+    static let startRead = call(
+        "aio_read",
+        (@Sendable @convention(c) (Handle, Text, Handle, UnsafeMutableRawPointer, Int, UInt64) -> Int32)
+            .self)
+    static let startWrite = call(
+        "aio_write_op_operate",
+        (@Sendable @convention(c) (
+            Handle, Handle, Handle, Text, UnsafeMutablePointer<time_t>?, Int32
+        ) -> Int32).self)
+
+    // MARK: The steps of a write
+
+    static let makeWrite = call("create_write_op", (@Sendable @convention(c) () -> Handle?).self)
+    static let releaseWrite = call("release_write_op", Ending.self)
+    static let addWrite = call(
+        "write_op_write", (@Sendable @convention(c) (Handle, UnsafeRawPointer, Int, UInt64) -> Void).self)
+    static let addZeros = call(
+        "write_op_zero", (@Sendable @convention(c) (Handle, UInt64, UInt64) -> Void).self)
+    static let addTruncation = call(
+        "write_op_truncate", (@Sendable @convention(c) (Handle, UInt64) -> Void).self)
+    static let addRemoval = call("write_op_remove", Ending.self)
+    static let addCreation = call(
+        "write_op_create", (@Sendable @convention(c) (Handle, Int32, Text?) -> Void).self)
+    static let addCall = call(
+        "write_op_exec",
+        (@Sendable @convention(c) (
+            Handle, Text, Text, UnsafeRawPointer, Int, UnsafeMutablePointer<Int32>?
+        ) -> Void).self)
+}

@@ -1,0 +1,88 @@
+import Glibc
+import LinuxIO
+
+/// The writes of a pool that have not been answered, and the refused ones.
+///
+/// The callbacks of requests share it, and not the pool, which must not end in one of them.
+///
+/// Unchecked Sendable: everything mutable is guarded by `lock`.
+final class PendingWrites: @unchecked Sendable {
+    /// A write with bytes of its own.
+    final class Write {
+        let owner: PendingWrites
+        let object: String
+        let steps: [ClusterPool.Step]
+        let bytes: Int
+
+        init(_ owner: PendingWrites, _ object: String, _ steps: [ClusterPool.Step]) {
+            (self.owner, self.object, self.steps) = (owner, object, steps.map(\.kept))
+            bytes = self.steps.reduce(0) { $0 + $1.byteCount }
+        }
+    }
+
+    private let lock = Lock()
+    private let hasEnded = Condition()
+    private var bytes = 0
+    /// How many there are, by object.
+    private var counts: [String: Int] = [:]
+    /// The first error since the last `takeFailure`.
+    private var failure: Errno?
+    /// Writes that the cluster had no room for, in order.
+    private var refused: [Write] = []
+    private var isFullNow = false
+
+    /// Most bytes that wait for an answer: librados blocks its caller at 100 MiB.
+    private static let bytesMax = 64 << 20
+
+    /// Whether the cluster had no room for the newest write that takes some.
+    var isFull: Bool {
+        get { lock.withLock { isFullNow } }
+        set { lock.withLock { isFullNow = newValue } }
+    }
+
+    var firstRefused: Write? { lock.withLock { refused.first } }
+
+    /// Called once a refused write has been written after all.
+    func settle(_ write: Write) { lock.withLock { if refused.first === write { refused.removeFirst() } } }
+
+    /// Counts a write. Waits while too many bytes are on their way.
+    func begin(_ write: Write) {
+        lock.withLock {
+            while bytes > 0, bytes + write.bytes > Self.bytesMax { hasEnded.wait(lock) }
+            bytes += write.bytes
+            counts[write.object, default: 0] += 1
+        }
+    }
+
+    /// - Parameter result: the answer: negative for an error.
+    func end(_ write: Write, _ result: Int32) {
+        lock.withLock {
+            bytes -= write.bytes
+            let left = (counts[write.object] ?? 1) - 1
+            counts[write.object] = left > 0 ? left : nil
+            if result == -ENOSPC || result == -EDQUOT {
+                isFullNow = true
+                refused.append(write)
+            } else if result < 0, failure == nil {
+                failure = Errno(-result)
+            }
+            hasEnded.signalAll()
+        }
+    }
+
+    /// Waits until no write to these objects is on its way; to any if nil.
+    func drain(_ objects: Set<String>?) {
+        lock.withLock {
+            while objects.map({ $0.contains { counts[$0] != nil } }) ?? !counts.isEmpty {
+                hasEnded.wait(lock)
+            }
+        }
+    }
+
+    func takeFailure() -> Errno? {
+        lock.withLock {
+            defer { failure = nil }
+            return failure
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import ClusterIO
+import Glibc
+import LinuxIO
+import VaultFormat
+
+/// The place of a vault on a Ceph cluster: `ceph:POOL/NAME` or `ceph:POOL/NAMESPACE/NAME`.
+struct ClusterAddress: Equatable {
+    let pool: String
+    let namespace: String
+    let name: String
+
+    /// Nil if the path names files. A directory of such a name is `./ceph:…`.
+    init?(_ path: String) throws(VaultError) {
+        guard isClusterPath(path) else { return nil }
+        let parts = path.dropFirst(clusterPrefix.utf8.count)
+            .split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard (2...3).contains(parts.count), !parts.contains("") else { throw .notAVault(path) }
+        (pool, name) = (parts[0], parts[parts.count - 1])
+        namespace = parts.count == 3 ? parts[1] : ""
+    }
+
+    func connected() throws(VaultError) -> ClusterPool {
+        guard ClusterPool.isAvailable else {
+            throw .system(Errno(ELIBACC), "a vault on a cluster takes librados2: install it")
+        }
+        do throws(Errno) { return try ClusterPool(pool: pool, namespace: namespace) } catch {
+            throw .system(error, "cannot reach pool \(pool) of the Ceph cluster")
+        }
+    }
+
+    // MARK: Objects
+
+    /// Bytes of an object of a segment, except the last one.
+    static let objectBytes: UInt64 = 4 << 20
+
+    var header: String { "\(name)/header" }
+
+    /// The object of a segment with a number of its own. The first exists as long as the segment.
+    func object(_ segment: Int, _ index: Int = 0) -> String {
+        "\(name)/\(SegmentLayout.digits(segment)).\(index)"
+    }
+
+    /// The segment and the index of an object; nil for the header and for objects of other vaults.
+    func place(of object: String) -> (segment: Int, index: Int)? {
+        guard object.hasPrefix(name + "/") else { return nil }
+        let parts = object.dropFirst(name.utf8.count + 1).split(separator: ".")
+        guard parts.count == 2, let segment = Int(parts[0]), let index = Int(parts[1]),
+            (0..<Geometry.segmentsMax).contains(segment), self.object(segment, index) == object
+        else { return nil }
+        return (segment, index)
+    }
+}

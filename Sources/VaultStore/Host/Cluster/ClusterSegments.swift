@@ -1,0 +1,233 @@
+import ClusterIO
+import Glibc
+import LinuxIO
+import VaultFormat
+
+/// The segments of the space of a vault on a cluster, striped over objects.
+///
+/// Writes return before they are answered, except that a root is begun only once all writes before it are durable. An
+/// object that does not exist, of a segment that does, is a hole.
+final class ClusterSegments: SegmentHost, @unchecked Sendable {
+    private let vault: VaultCluster
+    private let layout: SegmentLayout
+    private let lock = Lock()
+    /// Segments that are known to exist.
+    private var known: Set<Int> = []
+
+    private static let objectBytes = ClusterAddress.objectBytes
+
+    init(_ vault: VaultCluster, _ layout: SegmentLayout) { (self.vault, self.layout) = (vault, layout) }
+
+    private var pool: ClusterPool { vault.pool }
+
+    private func object(_ segment: Int, _ index: Int = 0) -> String { vault.address.object(segment, index) }
+
+    /// The parts of a range of a segment, by object.
+    private func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
+        var parts: [(index: Int, range: Range<UInt64>)] = []
+        var start = range.lowerBound
+        while start < range.upperBound {
+            let index = start / Self.objectBytes
+            let end = min(range.upperBound, (index + 1) * Self.objectBytes)
+            parts.append((Int(index), start - index * Self.objectBytes..<end - index * Self.objectBytes))
+            start = end
+        }
+        return parts
+    }
+
+    private func failed(_ error: Errno) -> StoreError {
+        vault.lease.note(error)
+        return error.rawValue == EBUSY ? .io(Errno(ESHUTDOWN)) : StoreError(error)
+    }
+
+    // MARK: Bytes
+
+    func read(
+        _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) {
+        var reads: [ClusterPool.Read] = []
+        var done = 0
+        for part in parts(offset..<offset + UInt64(bytes.count)) {
+            let count = part.range.count
+            reads.append(
+                ClusterPool.Read(
+                    object(segment, part.index), at: part.range.lowerBound, into: bytes.slice(done, count)))
+            done += count
+        }
+        let counts: [Int?]
+        do throws(Errno) { counts = try pool.read(reads) } catch { throw failed(error) }
+        if counts.contains(nil), !exists(segment) { throw .damaged }
+        for (read, count) in zip(reads, counts) where count ?? 0 < read.bytes.count {
+            read.bytes.slice(count ?? 0, read.bytes.count - (count ?? 0)).zero()
+        }
+    }
+
+    func willRead(_ segment: Int, _ range: Range<UInt64>) {}
+
+    func write(
+        _ segment: Int, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind
+    ) throws(StoreError) {
+        guard exists(segment) else { throw .segmentMissing(segment) }
+        do throws(Errno) {
+            try vault.lease.requireHeld()
+            let isRoot = segment < 2 && offset < UInt64(RootSnapshot.rootBytes)
+            if isRoot { try pool.settle() }
+            var done = 0
+            for part in parts(offset..<offset + UInt64(bytes.count)) {
+                let some = bytes.slice(done, part.range.count)
+                try start(
+                    .write(some, at: part.range.lowerBound), segment, part.index,
+                    kind == .other ? .force : .refuse)
+                done += part.range.count
+            }
+        } catch { throw failed(error) }
+    }
+
+    /// The objects with the roots are changed only under this client's lock.
+    private func start(
+        _ step: ClusterPool.Step, _ segment: Int, _ index: Int, _ whenFull: ClusterPool.WhenFull = .force
+    ) throws(Errno) {
+        let object = object(segment, index)
+        guard segment < 2, index == 0 else { return try pool.start([step], on: object, whenFull) }
+        try vault.lease.requireLock(of: object)
+        try pool.start([.requireLock(vault.lease.clusterLock), step], on: object, whenFull)
+    }
+
+    func openDirectly() -> (any DirectSegments)? { nil }
+
+    func sync() throws(StoreError) {
+        do throws(Errno) {
+            try pool.settle()
+            try vault.lease.requireHeld()
+        } catch { throw failed(error) }
+    }
+
+    /// Every write of an earlier mount was answered before its root.
+    func markUnsynced(_ segment: Int) {}
+
+    // MARK: Sizes
+
+    func writtenBytes(_ segment: Int) throws(StoreError) -> UInt64 {
+        do throws(Errno) {
+            for index in stride(from: Int((layout.segmentBytes - 1) / Self.objectBytes), through: 0, by: -1) {
+                if let size = try pool.size(of: object(segment, index)) {
+                    return UInt64(index) * Self.objectBytes + size
+                }
+            }
+        } catch { throw failed(error) }
+        throw .damaged
+    }
+
+    func storedBytes(_ segment: Int) -> UInt64 { (try? writtenBytes(segment)) ?? 0 }
+
+    func storedRange(_ segment: Int, from offset: UInt64) throws(StoreError) -> Range<UInt64>? {
+        let end = try writtenBytes(segment)
+        return offset < end ? offset..<end : nil
+    }
+
+    func isHole(_ segment: Int) -> Bool { false }
+
+    func exists(_ segment: Int) -> Bool {
+        if lock.withLock({ known.contains(segment) }) { return true }
+        guard let size = try? pool.size(of: object(segment)), size >= 0 else { return false }
+        lock.withLock { _ = known.insert(segment) }
+        return true
+    }
+
+    func hasRoom(for segment: Int) -> Bool { exists(segment) }
+
+    func requireWritable(_ segment: Int, bytes: UInt64) throws(StoreError) {
+        guard exists(segment) else { throw .segmentMissing(segment) }
+        if try writtenBytes(segment) < bytes { throw .segmentShort(segment) }
+    }
+
+    func requireMayCreate() throws(StoreError) {
+        do throws(Errno) { try vault.lease.requireHeld() } catch { throw failed(error) }
+    }
+
+    /// A cluster without a manager does not tell; it says so when it is full.
+    func availableBytes() throws(StoreError) -> UInt64 {
+        do throws(Errno) { return try pool.room()?.available ?? 1 << 50 } catch { throw failed(error) }
+    }
+
+    // MARK: Room
+
+    func create(_ segment: Int) throws(StoreError) {
+        do throws(Errno) {
+            try vault.lease.requireHeld()
+            do throws(Errno) { try pool.apply([.creation], on: object(segment)) } catch {
+                if error != .exists { throw error }
+            }
+        } catch { throw failed(error) }
+        lock.withLock { _ = known.insert(segment) }
+    }
+
+    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) {}
+
+    func giveBack(_ segment: Int, _ range: Range<UInt64>) {
+        for part in parts(range) { try? start(.zeros(part.range), segment, part.index) }
+    }
+
+    func remove(_ segment: Int) -> Bool { cut(segment, to: 0) && remove(object(segment)) }
+
+    func shorten(_ segment: Int, to bytes: UInt64) -> Bool { cut(segment, to: bytes) }
+
+    /// Removes the objects beyond an end, the last first, and shortens the one with the end.
+    private func cut(_ segment: Int, to end: UInt64) -> Bool {
+        let last = Int(end / Self.objectBytes)
+        for index in stride(
+            from: Int((layout.segmentBytes - 1) / Self.objectBytes), to: last, by: -1)
+        where !remove(object(segment, index)) { return false }
+        do throws(Errno) {
+            let size = try pool.size(of: object(segment, last)) ?? 0
+            let rest = end - UInt64(last) * Self.objectBytes
+            if size > rest { try pool.apply([.truncation(rest)], on: object(segment, last)) }
+            return true
+        } catch {
+            vault.lease.note(error)
+            return false
+        }
+    }
+
+    private func remove(_ object: String) -> Bool {
+        do throws(Errno) {
+            try vault.lease.requireHeld()
+            try pool.apply([.removal], on: object)
+        } catch {
+            if error != .noEntry { return false }
+        }
+        if let segment = vault.address.place(of: object), segment.index == 0 {
+            lock.withLock { _ = known.remove(segment.segment) }
+        }
+        return true
+    }
+
+    func limit(to segments: Int) {}
+    func reopenAll() {}
+
+    // MARK: For claims
+
+    var isOnLocalDisk: Bool { false }
+
+    func readAnew(
+        _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
+    ) throws(Errno) {
+        for part in parts(offset..<offset + UInt64(bytes.count)) {
+            let start = Int(UInt64(part.index) * Self.objectBytes + part.range.lowerBound - offset)
+            _ = try pool.read([
+                ClusterPool.Read(
+                    object(segment, part.index), at: part.range.lowerBound,
+                    into: bytes.slice(start, part.range.count))
+            ])
+        }
+    }
+
+    func writeAnew(
+        _ segment: Int, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isInTime: () -> Bool
+    ) throws(StoreError) -> Bool {
+        guard isInTime() else { return false }
+        try write(segment, at: offset, bytes, .other)
+        try sync()
+        return true
+    }
+}

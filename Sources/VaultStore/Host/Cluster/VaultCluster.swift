@@ -1,0 +1,143 @@
+import ClusterIO
+import Glibc
+import LinuxIO
+import VaultCrypto
+import VaultFormat
+
+/// A vault of one space on a Ceph cluster: an object for the header, and some for each segment. The sealed bytes are
+/// those of a vault in files.
+///
+/// Several spaces are not offered there: each object tells when and how often it was written.
+final class VaultCluster: VaultHost {
+    let pool: ClusterPool
+    let address: ClusterAddress
+    let lease: ClusterLease
+
+    init(_ address: ClusterAddress, _ pool: ClusterPool) {
+        (self.address, self.pool) = (address, pool)
+        lease = ClusterLease(pool, address)
+    }
+
+    /// - Parameter path: as the user typed it, for errors.
+    static func open(_ address: ClusterAddress, path: String) throws(VaultError) -> VaultCluster {
+        let pool = try address.connected()
+        do throws(Errno) {
+            guard try pool.size(of: address.header) != nil else { throw Errno.noEntry }
+        } catch {
+            if error == .noEntry { throw .notAVault(path) }
+            throw .system(error, "cannot read the vault on the cluster")
+        }
+        return VaultCluster(address, pool)
+    }
+
+    deinit {
+        try? pool.settle()
+        lease.end()
+    }
+
+    // MARK: Header
+
+    func lock() throws(VaultError) {
+        do throws(Errno) { try lease.begin() } catch {
+            if error.rawValue == EBUSY { throw .inUse }
+            throw .system(error, "cannot lock the vault")
+        }
+    }
+
+    /// A lock belongs to a connection, and the daemon makes its own.
+    func passLockOn() -> Int32? {
+        lease.end()
+        return nil
+    }
+
+    func requireWritableHeader() throws(VaultError) {}
+
+    func readHeader(at offset: UInt64, into bytes: inout [UInt8]) throws(Errno) -> Int {
+        try pool.read(address.header, at: offset, into: &bytes)
+    }
+
+    func writeHeader(_ bytes: [UInt8], at offset: UInt64) throws(Errno) {
+        try lease.requireHeld()
+        try pool.apply(
+            [.requireLock(lease.clusterLock), .writeArray(bytes, at: offset)], on: address.header)
+    }
+
+    // MARK: Segments
+
+    func segments(
+        of space: Int, _ layout: SegmentLayout, cover: CoverTraffic?, openMax: Int
+    ) throws(VaultError) -> any SegmentHost {
+        ClusterSegments(self, layout)
+    }
+
+    func requirePermission(_ layout: SegmentLayout) throws(VaultError) {}
+
+    func segmentCount(_ layout: SegmentLayout) -> Int {
+        func exists(_ segment: Int) -> Bool { (try? pool.size(of: address.object(segment))) != nil }
+        // In few requests: the end of the segments lies between the last one found and the first one missing.
+        var (found, missing) = (0, 1)
+        while missing < Geometry.segmentsMax, exists(missing - 1) {
+            (found, missing) = (missing, missing * 2)
+        }
+        while found + 1 < missing {
+            let middle = (found + missing) / 2
+            if exists(middle - 1) { found = middle } else { missing = middle }
+        }
+        return found
+    }
+
+    func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing {
+        SegmentListing(try objects().filter { $0.index == 0 }.map { SegmentLayout.name($0.segment) })
+    }
+
+    func objects() throws(VaultError) -> [(segment: Int, index: Int)] {
+        do throws(Errno) {
+            return try pool.objects(prefix: address.name + "/").compactMap(address.place)
+        } catch { throw .system(error, "cannot list the vault's objects") }
+    }
+
+    func storedBytes(_ layout: SegmentLayout) throws(VaultError) -> UInt64 {
+        HeaderLayout.fileBytes + UInt64(try objects().count) * ClusterAddress.objectBytes
+    }
+
+    func highestNumber(_ layout: SegmentLayout) throws(VaultError) -> Int {
+        try listing(layout).numbers.last ?? -1
+    }
+
+    func completeSegments(_ layout: SegmentLayout) throws(VaultError) {}
+
+    // MARK: Repairs
+
+    /// Objects are named by this program alone.
+    func exchange(_ steps: [(Int, Int)], _ layout: SegmentLayout) throws(VaultError) {
+        throw .notWritable(.io(.notSupported))
+    }
+
+    func mendSegments(_ layout: SegmentLayout, least segmentCount: Int) throws(VaultError) {}
+
+    // MARK: Copies
+
+    func completeCopy() throws(VaultError) {}
+    func removeCopyLog() throws(VaultError) {}
+    var hasCopyLog: Bool { false }
+    func holdForBackups() -> BackupHold? { nil }
+
+    // MARK: Traces that others can see
+
+    func cover(_ layout: SegmentLayout, isRunning: Bool) -> CoverTraffic? { nil }
+    func dropPageCache(_ layout: SegmentLayout, ofKilled: Bool) {}
+    func blurTraces(_ layout: SegmentLayout) {}
+    func blurBeginning(_ layout: SegmentLayout) {}
+    func imitateFormatting(_ layout: SegmentLayout) {}
+    func blurChange(_ layout: SegmentLayout) {}
+
+    // MARK: This computer
+
+    var excludesOthers: Bool { true }
+
+    /// The cluster itself: a root is written there once all before it is, so every one is valid.
+    func memoryMark() -> [UInt8]? {
+        let name = Array("\(clusterPrefix)\(address.pool)".utf8.prefix(64))
+        return name + [UInt8](repeating: 0, count: 64 - name.count)
+    }
+}
