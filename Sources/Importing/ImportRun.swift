@@ -89,7 +89,8 @@ package final class ImportRun: ImportTask {
         _ item: SourceItem, _ source: SourceFile, _ facts: SourceFacts?
     ) throws(FileError) {
         let sidecars = openSidecars(of: item)
-        let sidecar = sidecars.first.flatMap { readSidecar($0) }
+        let sidecar = ImportRules.sidecar(
+            of: item.name, among: sidecars.map { ($0.path.name, $0) })
         let appraisal = try library.importer.classifyImport(
             source, facts, named: item.name, modified: source.modified, sidecar: sidecar, versions: versions,
             unless: settings.isCancelled)

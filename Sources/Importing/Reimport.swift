@@ -132,8 +132,10 @@ final class Reimport {
     private func restorePhoto(
         _ source: SourceFile, among names: Set<Name>, _ day: Name, _ place: ImportPlace
     ) throws(FileError) -> Bool {
-        let sidecar = ImportRules.sidecars(of: source.path.name).first { names.contains($0) }
-            .flatMap { try? SourceFile(source.path.parent.appending($0)) }.flatMap { readSidecar($0) }
+        let sidecars = ImportRules.sidecars(of: source.path.name).filter { names.contains($0) }
+            .compactMap { try? SourceFile(source.path.parent.appending($0)) }
+        let sidecar = ImportRules.sidecar(
+            of: source.path.name, among: sidecars.map { ($0.path.name, $0) })
         let facts = SourceFacts(source)
         var appraisal = try library.importer.classifyImport(
             source, facts, named: source.path.name, modified: source.modified, sidecar: sidecar,

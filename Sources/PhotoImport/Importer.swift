@@ -388,6 +388,18 @@ public enum ImportRules {
     /// The possible names of a photo's sidecar, in order of precedence.
     public static func sidecars(of name: Name) -> [Name] { sidecarNames(name.bytes).map { Name($0) } }
 
+    /// The contents of a photo's sidecars: the date, and the rating, of the first that has one and describes the photo.
+    ///
+    /// - Parameter sidecars: the files beside the photo that are sidecars by their names, in order of precedence.
+    public static func sidecar(of photo: Name, among sidecars: [(name: Name, source: some ByteSource)])
+        -> Sidecar?
+    {
+        describing(
+            sidecars.compactMap { name, source in
+                readSidecar(source).map { (photo.bytes, name.bytes, $0) }
+            })
+    }
+
     /// Whether the name is that of a day with a real date.
     public static func isDay(_ name: Name) -> Bool { dayNumber(named: name.bytes) != nil }
 }

@@ -67,6 +67,9 @@ extension PhotoRow {
         return true
     }
 
+    /// Whether a sidecar dates the photo.
+    package var isDatedBySidecar: Bool { sourceName == sidecarSource }
+
     /// Lets a photo without a date of its own follow its time of modification, which a program has set.
     package mutating func forgetKeptDay() {
         guard sourceName == keptSource else { return }
@@ -98,6 +101,7 @@ package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Boo
 private let timeZoneSecondsMax: Int64 = 14 * 3600
 
 private let keptSource = Array(DateSource.kept.rawValue.utf8)
+private let sidecarSource = Array(DateSource.sidecar.rawValue.utf8)
 private let nameSource = Array(DateSource.fileName.rawValue.utf8)
 private let lastChangeSource = Array(DateSource.dateTime.rawValue.utf8)
 

@@ -1,4 +1,5 @@
 import FileRequests
+package import PhotoImaging
 
 /// Whether the name is that of a sidecar.
 package func isSidecarName(_ name: [UInt8]) -> Bool { sidecarStem(name) != nil }
@@ -13,6 +14,28 @@ package func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
         }
     }
     return names
+}
+
+/// The contents of the sidecars beside a photo: the date, and the rating, of the first that has one and describes the
+/// photo.
+///
+/// - Parameter found: sidecars beside `photo`, the name next to which they are, in order of precedence.
+package func describing(
+    _ found: [(photo: [UInt8], name: [UInt8], contents: Sidecar)]
+) -> Sidecar? {
+    let own = found.filter { describes($0.contents, named: $0.name, $0.photo) }.map(\.contents)
+    guard var sidecar = own.first else { return nil }
+    sidecar.dates = own.first { !$0.dates.isEmpty }?.dates ?? []
+    sidecar.rating = own.lazy.compactMap(\.rating).first
+    return sidecar
+}
+
+/// Whether a sidecar describes the photo beside it: `DSC.xmp` lies beside `DSC.NEF` and `DSC.JPG`, and may name the
+/// extension of one of them.
+private func describes(_ sidecar: Sidecar, named name: [UInt8], _ photo: [UInt8]) -> Bool {
+    guard let only = sidecar.photoExtension, sidecarStem(name) != photo else { return true }
+    let own = photo.dropFirst(stemOf(photo).count + 1)
+    return String(decoding: own, as: UTF8.self).lowercased() == only.lowercased()
 }
 
 /// The name of a sidecar, or of another file with the photo's stem, next to `shown`, if next to `name` it is called

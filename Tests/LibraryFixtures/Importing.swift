@@ -52,7 +52,8 @@ extension LibraryUser {
         asNew: Bool = false
     ) throws -> Added? {
         let source = MemorySource(bytes)
-        let sidecar = sidecars.first.flatMap { readSidecar(MemoryByteSource($0.1)) }
+        let sidecar = ImportRules.sidecar(
+            of: Name(name), among: sidecars.map { (Name($0.0), MemoryByteSource($0.1)) })
         let appraisal = try library.importer.classifyImport(
             source, SourceFacts(source), named: Name(name), modified: importTime, sidecar: sidecar,
             asNew: asNew)

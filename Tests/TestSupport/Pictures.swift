@@ -83,13 +83,16 @@ public func undecodableJPEG(_ day: String) -> [UInt8] {
     return Array(bytes[..<(frame + 13)])
 }
 
-/// A sidecar as cameras' programs write it, of a picture taken at 8:00 on that day.
-public func xmp(_ day: String) -> [UInt8] {
-    Array(
+/// A sidecar as cameras' programs write it, of a picture taken at 8:00 on that day; `ending`: of the file with that
+/// extension only, as Adobe's programs write.
+public func xmp(_ day: String, of ending: String? = nil) -> [UInt8] {
+    let only = ending.map { "photoshop:SidecarForExtension='\($0)' " } ?? ""
+    return Array(
         """
         <?xpacket begin='' id='W5M0MpCehiHzreSzNTczkc9d'?><x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF \
         xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:Description rdf:about='' \
-        xmlns:exif='http://ns.adobe.com/exif/1.0/' exif:DateTimeOriginal='\(day)T08:00:00'/></rdf:RDF>\
+        xmlns:exif='http://ns.adobe.com/exif/1.0/' \
+        xmlns:photoshop='http://ns.adobe.com/photoshop/1.0/' \(only)exif:DateTimeOriginal='\(day)T08:00:00'/></rdf:RDF>\
         </x:xmpmeta><?xpacket end='w'?>
         """.utf8)
 }

@@ -378,6 +378,7 @@ private struct TakeoutArrival {
 
     /// The dates of the XMP file.
     var dates: Sidecar? {
-        sidecars.first { ImportRules.isSidecar($0.name) }.flatMap { readSidecar($0.source) }
+        let own = sidecars.filter { ImportRules.isSidecar($0.name) }
+        return ImportRules.sidecar(of: name, among: own.map { ($0.name, $0.source) })
     }
 }

@@ -28,6 +28,7 @@ struct XMPScanner {
             Property(prefix: "xap", name: "Rating", isDate: false),
             Property(prefix: "GPano", name: "ProjectionType", isDate: false),
             Property(prefix: "GCamera", name: "BurstID", isDate: false),
+            Property(prefix: "photoshop", name: "SidecarForExtension", isDate: false),
         ]
     }
 
@@ -57,6 +58,18 @@ struct XMPScanner {
         region.lend { scan($0, into: &facts) }
     }
 
+    /// photoshop:SidecarForExtension: the extension of the photo's name, without its dot.
+    static func photoExtension(_ region: Region) -> String? {
+        var value: String?
+        region.lend { packet in
+            var scanner = XMPScanner(packet)
+            scanner.run()
+            value = scanner.values[13]
+        }
+        if let text = value, text.hasPrefix(".") { value = String(text.dropFirst()) }
+        return value?.isEmpty == true ? nil : value
+    }
+
     private init(_ packet: ByteView) {
         self.packet = packet
     }
@@ -74,7 +87,7 @@ struct XMPScanner {
             index = colon + 1
             switch packet[colon + 1] {
             case UInt8(ascii: "D"), UInt8(ascii: "C"), UInt8(ascii: "M"), UInt8(ascii: "G"),
-                UInt8(ascii: "R"), UInt8(ascii: "P"), UInt8(ascii: "B"):
+                UInt8(ascii: "R"), UInt8(ascii: "P"), UInt8(ascii: "B"), UInt8(ascii: "S"):
                 readProperty(at: colon)
             case UInt8(ascii: "U"): readComment(at: colon)
             default: break
@@ -175,5 +188,6 @@ public func readSidecar(_ source: some ByteSource) -> Sidecar? {
     var facts = MediaFacts(type: .tiff)
     XMPScanner.scan(region, into: &facts)
     guard !facts.dates.isEmpty || facts.rating != nil else { return nil }
-    return Sidecar(dates: facts.dates, rating: facts.rating)
+    return Sidecar(
+        dates: facts.dates, rating: facts.rating, photoExtension: XMPScanner.photoExtension(region))
 }

@@ -63,6 +63,21 @@ extension Classifier {
         for photo in photos where photo != inode.ino { try classifyAndApply(photo) }
     }
 
+    /// Dates a photo anew whose sidecars have changed, and which the catalogue lists as pending classification. The
+    /// photo stays pending if it cannot be read.
+    package func redate(_ ino: UInt64) throws(FileError) {
+        try session.withState(of: ino) { file throws(FileError) in
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            file.isNotedPending = true
+            // Its writer's close classifies it.
+            if file.hasWriters, file.needsClassification { return }
+            let classification = classify(file)
+            guard case .media = classification else { return }
+            try save(file, applying: classification, for: -1)
+        }
+    }
+
     /// Saves a file and applies its classification. `thread` is the thread that caused it, if any. Undecided photos are
     /// left to `DeferredWork`.
     package func save(_ file: FileState, applying classification: Classification, for thread: Int32)

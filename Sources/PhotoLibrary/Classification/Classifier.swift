@@ -50,20 +50,7 @@ package final class Classifier: Sendable {
         guard let facts else { return .plain }
         guard let fingerprint = fingerprint(of: source), !source.hasFailed else { return .unknown }
         var probe = MediaProbe(facts: facts, fingerprint: fingerprint)
-        do throws(FileError) {
-            // An unreadable sidecar counts as none: the photo has dates of its own.
-            if let ino = try session.locked({ tree throws(FileError) in
-                try tree.sidecars.sidecar(of: file.inode, at: place)
-            }) {
-                let (sidecar, isUnread) = try session.withState(of: ino) {
-                    state throws(FileError) -> (Sidecar?, Bool) in
-                    let beside = FileSource(state)
-                    return (readSidecar(beside), beside.hasFailed)
-                }
-                probe.sidecar = sidecar
-                hasFailed = hasFailed || isUnread
-            }
-        } catch { hasFailed = true }
+        probe.sidecar = sidecar(of: file, at: place, &hasFailed)
         if case .none = scope { return .media(probe) }
         do throws(FileError) {
             // If the whole comparison would exceed the limit, read nothing.
@@ -75,5 +62,27 @@ package final class Classifier: Sendable {
             (probe.equals, probe.isCompared) = (found.photos, found.isComplete)
         } catch { hasFailed = true }
         return .media(probe)
+    }
+
+    /// The contents of the sidecars beside a file. An unreadable one counts as none: the photo has dates of its own.
+    private func sidecar(
+        of file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ hasFailed: inout Bool
+    ) -> Sidecar? {
+        var found: [(photo: [UInt8], name: [UInt8], contents: Sidecar)] = []
+        do throws(FileError) {
+            let candidates = try session.locked { tree throws(FileError) in
+                try tree.sidecars.candidates(of: file.inode, at: place)
+            }
+            for candidate in candidates {
+                let (sidecar, isUnread) = try session.withState(of: candidate.ino) {
+                    state throws(FileError) -> (Sidecar?, Bool) in
+                    let beside = FileSource(state)
+                    return (readSidecar(beside), beside.hasFailed)
+                }
+                if let sidecar { found.append((candidate.photo, candidate.name, sidecar)) }
+                hasFailed = hasFailed || isUnread
+            }
+        } catch { hasFailed = true }
+        return describing(found)
     }
 }

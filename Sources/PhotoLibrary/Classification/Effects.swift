@@ -118,14 +118,18 @@ package final class Effects {
         var row = new
         let isKept = row.inherit(from: old, now: change.now.seconds)
         row = try tree.groups.datedByStill(row)
+        // A sidecar dates the photos beside it, no others, in whichever order they arrive.
+        let isBySidecar = row.isDatedBySidecar || old.isDatedBySidecar
         if !isKept && row.day != old.day {
             if let own = try tree.moments.moment(of: inode) {
                 try tree.companions.queueCompanionMoves(
-                    of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day, change)
+                    of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day,
+                    withPhotos: !isBySidecar, change)
             }
             try tree.moments.moveMoment(inode, to: row.day, now: change.now)
         }
         try tree.photos.storePhoto(inode, row, change)
+        if isBySidecar { try tree.groups.dateVideos(of: row, change) }
     }
 
     /// Notes that the time of modification of a file was set. Returns whether that dates it: it is a photo without any

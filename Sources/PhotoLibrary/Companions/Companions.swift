@@ -89,15 +89,16 @@ package final class Companions {
     }
 
     /// Notes the companions of a photo that leaves, or has just left, its day. `captured`: its time of
-    /// capture before.
+    /// capture before. `withPhotos`: false for sidecars alone.
     func queueCompanionMoves(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64,
-        _ change: Change
+        withPhotos: Bool = true, _ change: Change
     ) throws(FileError) {
         moves[photo.ino] = nil
         guard directory.row.day != day else { return }
         try redirectCompanionMoves(of: photo, to: day)
-        for other in try companions(of: photo, name, in: directory, captured: captured) {
+        for other in try companions(of: photo, name, in: directory, captured: captured)
+        where withPhotos || other.photo == nil {
             note(other.row, .day(day), of: photo, name, change)
         }
     }

@@ -17,6 +17,9 @@ extension Renames {
         guard isAllowed else { throw .notPermitted }
         if first.isDirectory, try tree.isInside(to, first) { throw .invalid }
         if second.isDirectory, try tree.isInside(from, second) { throw .invalid }
+        for (inode, name, directory) in [(first, request.name, from), (second, request.newName, to)] {
+            try tree.sidecars.noteRemoved(inode, name, from: directory, by: request.caller.pid)
+        }
         let isMember = try tree.find(to, request.newName)?.isMember ?? false
         let isFirstLink = try tree.names(of: first).contains { $0.id == request.sourceID && $0.isLink }
         let isSecondLink = try tree.names(of: second).contains { $0.id == target.id && $0.isLink }

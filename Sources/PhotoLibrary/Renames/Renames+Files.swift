@@ -98,6 +98,8 @@ extension Renames {
     {
         guard let target = request.target else { return request }
         guard !target.inode.isDirectory else { throw .isDirectory }
+        try tree.sidecars.noteRemoved(
+            target.inode, request.newName, from: request.to, by: request.caller.pid)
         var request = request
         let isMedia = if case .media = request.classification { true } else { false }
         switch replacedFile(
@@ -216,6 +218,8 @@ extension Renames {
     private func move(_ request: RenameRequest, isMember: Bool) throws(FileError) {
         // The companion was about to follow its photo: the user moved it elsewhere.
         if request.from.isDay { tree.companions.forget(request.source.ino) }
+        try tree.sidecars.noteRemoved(
+            request.source, request.name, from: request.from, by: request.caller.pid)
         let isLink = try tree.names(of: request.source).contains { $0.id == request.sourceID && $0.isLink }
         try tree.removeEntry(request.from, request.sourceID, request.source, now: request.now)
         try tree.addEntry(

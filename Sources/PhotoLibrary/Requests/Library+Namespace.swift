@@ -57,7 +57,8 @@ extension Library {
         return try session.views.viewsEntry()
     }
 
-    /// As `lookup`, but only in the tree; nil if the answer depends on pending companion moves.
+    /// As `lookup`, but only in the tree; nil if the answer depends on pending companion
+    /// moves, or on photos that are to be dated anew.
     private func find(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry? {
         try session.locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
@@ -67,7 +68,14 @@ extension Library {
             {
                 return nil
             }
-            guard let found else { throw .noEntry }
+            guard let found else {
+                if directory.isDay || directory.area == .moments,
+                    tree.sidecars.hasNoted(byOtherThan: caller.pid)
+                {
+                    return nil
+                }
+                throw .noEntry
+            }
             session.noteLookedUp(found.inode, tree, by: caller)
             if found.inode.isRegular {
                 tree.kernelNames.noteLookup(
@@ -188,6 +196,7 @@ extension Library {
                 directory, newName.bytes, inode, isMember: isMember, isLink: inode.isPhoto && !isMember,
                 now: now)
             change.tree.addLink(to: inode, now: now)
+            try change.tree.sidecars.noteLinked(inode, newName.bytes, in: directory, by: caller.pid)
             if let photo = try change.tree.trash.trashedPhoto(behind: inode),
                 try !change.tree.isInTrash(directory)
             {
@@ -237,6 +246,12 @@ extension Library {
             let isPhoto = found.inode.isPhoto
             let removed = try isPhoto ? change.tree.names(of: found.inode).first { $0.id == found.id } : nil
             let lost = try change.tree.saves.namesLost(withRemoving: found.inode, from: directory)
+            let sidecars = change.tree.sidecars
+            if isPhoto {
+                try sidecars.noteRemoved(photo: found.inode.ino, from: directory)
+            } else {
+                try sidecars.noteRemoved(found.inode, name.bytes, from: directory, by: caller.pid)
+            }
             if directory.isDay && isPhoto {
                 try change.tree.trash.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, change)

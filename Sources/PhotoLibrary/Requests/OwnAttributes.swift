@@ -33,6 +33,9 @@ struct OwnAttributes {
     ///
     /// Rarely requested values are not stored but read from the photo's bytes, with no lock held.
     func value(of ino: UInt64, _ name: [UInt8]) throws(FileError) -> [UInt8] {
+        if try session.locked({ tree throws(FileError) in tree.sidecars.hasNoted }) {
+            try session.applyCompanionMoves()
+        }
         let row = try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard let photo = try tree.copies.photo(representedBy: inode) else { throw .noData }

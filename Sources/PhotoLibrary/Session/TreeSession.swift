@@ -136,7 +136,8 @@ package final class TreeSession: @unchecked Sendable {
                 room.noteUnstagedPages(tables)
                 notices = tree.kernelNames.takeNotices()
                 change.inodesToDestroy += tree.saves.takeReleased()
-                isWaiting = !tree.companions.moves.isEmpty || tree.saves.hasWithheldPhotos
+                isWaiting =
+                    !tree.companions.moves.isEmpty || tree.saves.hasWithheldPhotos || tree.sidecars.hasNoted
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
             }
             return try body(change)
@@ -172,11 +173,12 @@ package final class TreeSession: @unchecked Sendable {
         }
     }
 
-    /// Applies pending companion moves, and destroys removed photos that no program has saved anew. Call before a
-    /// directory is listed.
+    /// Applies pending companion moves, dates photos anew whose sidecars changed, and destroys removed photos that no
+    /// program has saved anew. Call before a directory is listed.
     package func applyCompanionMoves() throws(FileError) {
         let isWithholding = try locked { tree throws(FileError) in tree.saves.hasWithheldPhotos }
         if isWithholding, !isReadOnly { try change { _ throws(FileError) in } }
+        try redateNotedPhotos()
         // A companion may have some itself, as the video of a Live Photo its sidecars.
         for _ in 0..<Self.companionRounds {
             let isWaiting = try locked { tree throws(FileError) in !tree.companions.moves.isEmpty }
@@ -186,6 +188,14 @@ package final class TreeSession: @unchecked Sendable {
     }
 
     private static let companionRounds = 3
+
+    private func redateNotedPhotos() throws(FileError) {
+        guard try locked({ tree throws(FileError) in tree.sidecars.hasNoted }), !isReadOnly else { return }
+        let photos = try change { change throws(FileError) in try change.tree.sidecars.takeNoted() }
+        let classifier = Classifier(self, PhotoSearch(self), deferred)
+        // The catalogue lists a photo that fails for the next session.
+        for ino in photos { try? classifier.redate(ino) }
+    }
 
     private func applyNotedCompanionMoves() throws(FileError) {
         // Files that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.

@@ -68,6 +68,48 @@ struct ClassificationTests {
         #expect(try place.shown() == ["2004-05-06/a.jpg", "2015-06-07/IMG_20150607_080910.jpg"])
     }
 
+    /// Adobe's programs write `DSC.xmp` for `DSC.NEF`, beside which `DSC.JPG` may lie.
+    @Test func `a sidecar dates its photo in any order, until it is removed, emptied, renamed or trashed`()
+        throws
+    {
+        let place = try Place()
+        try place.mount()
+        try place.source("DSC.JPG", Photo().bytes)
+        try place.source("DSC.NEF", raw("2004-06-09"))
+        try place.source("DSC.xmp", xmp("2010-10-10", of: "NEF"))
+        let orders = [
+            "JPG NEF xmp", "JPG xmp NEF", "NEF JPG xmp", "NEF xmp JPG", "xmp JPG NEF", "xmp NEF JPG",
+        ]
+        for order in orders {
+            try place.shell("for e in \(order); do cp -p source/DSC.$e D/albums/; done")
+            #expect(try place.shown() == ["2010-10-10/DSC.NEF", "2019-03-04/DSC.JPG"], "\(order)")
+            try place.shell("rm D/albums/DSC.xmp")
+            #expect(try place.shown() == ["2004-06-09/DSC.NEF", "2019-03-04/DSC.JPG"], "\(order)")
+            try place.shell("rm D/moments/*/*")
+        }
+        try place.shell("cp -p source/* D/albums/")
+        let ways = [
+            "rm D/albums/DSC.xmp", ": > D/albums/DSC.xmp", "mv D/albums/DSC.xmp D/albums/Other.xmp",
+            "mv D/albums/DSC.xmp D/.Trash-$(id -u)/files/",
+        ]
+        for way in ways {
+            try place.shell(way)
+            // Asked for at once, by a path that no listing comes before.
+            let source = try place.shell(
+                "getfattr --only-values -n user.obscura.captured.source D/albums/DSC.NEF")
+            #expect(source == "DateTimeOriginal", "\(way)")
+            #expect(exists(place.moments + "/2004-06-09/DSC.NEF"), "\(way)")
+            try place.shell(
+                """
+                if [ -e D/.Trash-$(id -u)/files/DSC.xmp ]; then mv D/.Trash-$(id -u)/files/DSC.xmp D/albums/
+                else rm -f D/albums/Other.xmp; cp source/DSC.xmp D/albums/; fi
+                """)
+            #expect(try place.shown() == ["2010-10-10/DSC.NEF", "2019-03-04/DSC.JPG"], "\(way)")
+        }
+        try place.shell("rm -r D/albums/*")
+        #expect(try place.shown() == ["2010-10-10/DSC.NEF", "2019-03-04/DSC.JPG"])
+    }
+
     @Test func `working files are never taken for photos until they are renamed`() throws {
         let place = try Place()
         try place.mount()
