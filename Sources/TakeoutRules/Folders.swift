@@ -4,7 +4,8 @@ package enum FolderKind: Equatable {
     case year
     /// An album, with the name to give it.
     case album(String)
-    /// None of both: the archive, the trash, or an album whose JSON is in another part of the export.
+    /// None of both: the archive, the trash, a folder without a title, or an album whose JSON is in another part of the
+    /// export.
     case other
 
     /// - Parameters:
@@ -14,7 +15,7 @@ package enum FolderKind: Equatable {
     package init(_ name: String, title: String?) {
         if Self.isYear(name) || Self.isDay(name) {
             self = .year
-        } else if let title {
+        } else if let title, !title.isEmpty {
             self = .album(Self.albumName(title, folder: name))
         } else {
             self = .other
@@ -62,23 +63,29 @@ package enum FolderKind: Equatable {
     /// Two albums of one title differ by their folder only, `Trip` and `Trip(1)`: so do their names.
     static func albumName(_ title: String, folder: String) -> String {
         let (_, number) = SidecarIndex.numbered(folder)
-        var name = title.isEmpty ? folder : title
-        if !title.isEmpty, !number.isEmpty, !title.hasSuffix("(\(number))") { name += " (\(number))" }
-        return fileName(name)
+        let isNumbered = number.isEmpty || title.hasSuffix("(\(number))")
+        return isNumbered ? fileName(title) : fileName(title, suffix: " (\(number))")
     }
 
     /// A title as the name of a directory: no slash, no point in front (programs' own directories begin so), at most
-    /// 255 bytes.
-    package static func fileName(_ title: String) -> String {
+    /// 255 bytes. Titles of nothing but slashes, points and blanks stay different: those become visible characters.
+    package static func fileName(_ title: String, suffix: String = "") -> String {
+        let isBare = title.allSatisfy { visible[$0] != nil }
         var name = ""
         for character in title {
-            let clean = character == "/" || character == "\0" ? "_" : character
-            guard name.utf8.count + clean.utf8.count <= 255 else { break }
+            let clean =
+                isBare
+                ? visible[character] ?? character : character == "/" || character == "\0" ? "_" : character
+            guard name.utf8.count + clean.utf8.count + suffix.utf8.count <= 255 else { break }
             name.append(clean)
         }
         while name.hasSuffix(" ") { name.removeLast() }
+        name += suffix
         if name.hasPrefix(".") { name = "_" + name.dropFirst() }
         if name == "@eaDir" { name = "_eaDir" }
         return name.isEmpty ? "_" : name
     }
+
+    /// Fullwidth forms, and the open box.
+    private static let visible: [Character: Character] = ["/": "／", ".": "．", " ": "␣"]
 }

@@ -24,7 +24,7 @@ package struct PhotoMetadata: Equatable, Sendable {
 /// The contents of a JSON file of Google Takeout.
 package enum GoogleFile: Equatable {
     case photo(PhotoMetadata)
-    /// The title of the album that the folder is; may be empty.
+    /// The title of the album that the folder is; empty if it has none.
     case album(title: String)
     /// JSON about something else: comments, subscriptions, memories.
     case other

@@ -53,6 +53,12 @@ package struct SidecarIndex {
         name.utf8.count > sidecarExtension.utf8.count && name.lowercased().hasSuffix(sidecarExtension)
     }
 
+    /// Whether a JSON file is named after a photo or video, which may lie elsewhere.
+    package static func namesMedia(_ name: String) -> Bool {
+        let base = numbered(String(name.dropLast(sidecarExtension.count))).base
+        return !MediaName.split(core(base)).suffix.isEmpty
+    }
+
     /// The index of the sidecar of a photo or video; nil if there is none.
     package func match(_ media: String) -> (index: Int, match: Match)? {
         if let found = named(media) { return (found, .named) }

@@ -80,10 +80,12 @@ import Testing
             ("2016-07-03", "2016-07-03", .year), ("2016-07-03 #2", "", .year),
             ("Trip", "Trip to Rome", .album("Trip to Rome")), ("Trip(1)", "Trip", .album("Trip (1)")),
             ("2022 - Germany", "2022 - Germany", .album("2022 - Germany")),
-            ("2016-07-03 Rome", "", .album("2016-07-03 Rome")),
-            ("Summer 2019", "Summer 2019", .album("Summer 2019")), ("Untitled", "", .album("Untitled")),
-            ("Archive", nil, .other), ("A_B", "A/B", .album("A_B")), ("x", "..", .album("_.")),
-            ("x", ".git", .album("_git")),
+            ("2016-07-03 Rome", "", .other),
+            ("Summer 2019", "Summer 2019", .album("Summer 2019")), ("Untitled", "", .other),
+            ("Archive", nil, .other), ("A_B", "A/B", .album("A_B")), ("x", "..", .album("．．")),
+            ("x", ".git", .album("_git")), ("_", ".", .album("．")), ("_", "/", .album("／")),
+            ("_", " ", .album("␣")), ("_", "  ", .album("␣␣")), ("_", "_", .album("_")),
+            ("_(1)", "/", .album("／ (1)")), ("x", ". . .", .album("．␣．␣．")),
         ] as [(String, String?, FolderKind)]) func `a folder is a year, an album, or neither`(
             name: String, title: String?, kind: FolderKind
         )
@@ -94,6 +96,28 @@ import Testing
     @Test func `names of albums have at most 255 bytes`() {
         let name = FolderKind.fileName(String(repeating: "é", count: 200))
         #expect(name.utf8.count == 254)
+        let blanks = FolderKind.fileName(String(repeating: " ", count: 255))
+        #expect(blanks == String(repeating: "␣", count: 85))
+        guard case .album(let numbered) = FolderKind("x(12)", title: String(repeating: "a", count: 300))
+        else {
+            Issue.record("no album")
+            return
+        }
+        #expect(numbered == String(repeating: "a", count: 250) + " (12)")
+    }
+
+    @Test(
+        arguments: [
+            ("Albums", AppleFolder.other), ("Photos", .other), ("Memories", .memories),
+            ("Andenken", .memories),
+            ("Souvenirs", .memories), ("Vzpomi\u{301}nky", .memories), ("メモリー", .memories),
+            ("Hidden", .hidden),
+            ("AUSGEBLENDET", .hidden), ("非表示", .hidden), ("Recently Deleted", .deleted),
+            ("Souvenirs 2020", .other),
+        ] as [(String, AppleFolder)])
+    func `Apple's own folders are no albums`(name: String, kind: AppleFolder) {
+        #expect(AppleFolder(name) == kind)
+        #expect(kind.hasAlbums == (kind == .other || kind == .deleted))
     }
 
     @Test func `Apple's tables give dates, favourites, and albums`() throws {

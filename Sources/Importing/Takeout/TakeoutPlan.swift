@@ -1,6 +1,7 @@
 import FileRequests
 import HostFiles
 import LinuxIO
+import PhotoImaging
 import PhotoImport
 import PhotoLibrary
 import TakeoutRules
@@ -70,6 +71,7 @@ struct TakeoutPlan {
         let sorted = Sorted(folder.files)
         var sidecars: [GoogleSidecar] = []
         var title: String?
+        var broken: [TakeoutFile] = []
         for file in sorted.json {
             guard let bytes = read(file, countMax: JSONValue.bytesMax) else { continue }
             let path = listing.path(of: file)
@@ -77,11 +79,12 @@ struct TakeoutPlan {
             case .photo(let metadata):
                 sidecars.append(
                     GoogleSidecar(name: "\(file.name)", metadata: metadata, path: path, part: file.part))
-            case .album(let found): title = title ?? found
+            case .album(let found): if title?.isEmpty ?? true { title = found }
             case .other: others.append(path)
-            case nil: unreadable.append(PathNote(path: path, reason: "not JSON: download the export again"))
+            case nil: broken.append(file)
             }
         }
+        note(broken, among: sorted.media)
         others += sorted.pages.map { listing.path(of: $0) }
         let details = appleDetails(sorted.tables, folder)
         var album: String?
@@ -106,13 +109,13 @@ struct TakeoutPlan {
                 }
                 used.insert(found.index)
             } else {
-                item.metadata = details.value(item.name, for: file, among: sorted)
+                item.metadata = metadata(details, item.name, for: file, among: sorted)
             }
             if let stem = EditedName.appleOriginal(item.name), let original = stems[stem] {
                 originals.note(edited: item, of: .stem(stem))
-                item.original = details.value("\(original.name)", for: original, among: sorted)
+                item.original = metadata(details, "\(original.name)", for: original, among: sorted)
             }
-            if folder.name == "Recently Deleted" {
+            if AppleFolder(folder.name) == .deleted {
                 item.metadata = item.metadata ?? PhotoMetadata()
                 item.metadata?.isTrashed = true
             }
@@ -143,6 +146,24 @@ struct TakeoutPlan {
             addMissing(HostPath(listing.shown(folder)).appending(name))
         }
         attach(sorted.sidecars, toItemsFrom: first)
+    }
+
+    /// Notes files that are not JSON. With that of a photo the photo's date is lost; that of an album has its title.
+    private mutating func note(_ broken: [TakeoutFile], among media: [TakeoutFile]) {
+        guard !broken.isEmpty else { return }
+        let index = SidecarIndex(broken.map { "\($0.name)" })
+        let ofPhotos = Set(media.compactMap { index.match("\($0.name)")?.index })
+        for (number, file) in broken.enumerated() {
+            let path = listing.path(of: file)
+            if ofPhotos.contains(number) || SidecarIndex.namesMedia("\(file.name)") {
+                unreadable.append(PathNote(path: path, reason: "not JSON: download the export again"))
+            } else {
+                unmatched.append(
+                    PathNote(
+                        path: path,
+                        reason: (file.byteCount == 0 ? "empty" : "not JSON") + ", and about no photo here"))
+            }
+        }
     }
 
     private mutating func addMissing(_ path: HostPath) {
@@ -179,24 +200,41 @@ struct TakeoutPlan {
     /// The metadata of photos in the tables of a folder. Remembers the rows of albums.
     private mutating func appleDetails(
         _ tables: [TakeoutFile], _ folder: TakeoutListing.Folder
-    ) -> PartTable<PhotoMetadata> {
-        var details = PartTable<PhotoMetadata>()
+    ) -> PartTable<AppleDetails> {
+        var details = PartTable<AppleDetails>()
         for file in tables {
             let path = listing.path(of: file)
-            // Apple makes memories by itself.
-            guard folder.name != "Memories", let bytes = read(file, countMax: AppleTable.bytesMax) else {
+            guard AppleFolder(folder.name).hasAlbums, let bytes = read(file, countMax: AppleTable.bytesMax)
+            else {
                 others.append(path)
                 continue
             }
             switch AppleTable(bytes) {
-            case .details(let rows): for row in rows { details[row.name, file.part] = row.metadata }
+            case .details(let rows):
+                for row in rows {
+                    details[row.name, file.part, default: AppleDetails()].add(row.metadata, path)
+                }
             case .album(let names):
                 let album = FolderKind.fileName(String("\(file.name)".dropLast(4)))
                 rows += names.map { (album, $0, path) }
             case nil: others.append(path)
             }
         }
+        for name in details.names.sorted() {
+            for conflict in details.all(name).compactMap(\.conflict) { unmatched.append(conflict) }
+        }
         return details
+    }
+
+    /// What the tables say about a photo. Where only those of other parts do, and give different dates, none counts.
+    private mutating func metadata(
+        _ details: PartTable<AppleDetails>, _ name: String, for file: TakeoutFile, among files: Sorted
+    ) -> PhotoMetadata? {
+        let found = details.candidates(name, for: file, among: files)
+        guard var merged = found.first else { return nil }
+        for other in found.dropFirst() { for (row, path) in other.rows { merged.add(row, path) } }
+        if found.count > 1, let conflict = merged.conflict { unmatched.append(conflict) }
+        return merged.metadata
     }
 
     private mutating func joinRows() {
@@ -292,6 +330,40 @@ private struct GoogleSidecar {
     var part: Int
 }
 
+/// What Apple's tables of one part say about a photo.
+private struct AppleDetails {
+    /// With the paths of their tables.
+    private(set) var rows: [(metadata: PhotoMetadata, path: HostPath)] = []
+
+    mutating func add(_ row: PhotoMetadata, _ path: HostPath) {
+        if !rows.contains(where: { $0.metadata == row }) { rows.append((row, path)) }
+    }
+
+    /// Rows that say different things may be of two photos of one name: then the photo keeps its own date, and is
+    /// imported.
+    var metadata: PhotoMetadata? {
+        guard var merged = rows.first?.metadata else { return nil }
+        merged.taken = dates.count == 1 ? dates[0] : nil
+        merged.isFavourite = rows.contains { $0.metadata.isFavourite }
+        merged.isTrashed = rows.allSatisfy { $0.metadata.isTrashed }
+        return merged
+    }
+
+    var conflict: PathNote? {
+        guard let last = rows.last, dates.count > 1 else { return nil }
+        let shown = dates.prefix(3).map { "\(CivilTime(secondsSince1970: $0))" }.joined(separator: ", ")
+        return PathNote(
+            path: last.path,
+            reason: "\(printable(last.metadata.title)) has several dates, of which none counts: \(shown)")
+    }
+
+    private var dates: [Int64] {
+        var dates: [Int64] = []
+        for row in rows { if let taken = row.metadata.taken, !dates.contains(taken) { dates.append(taken) } }
+        return dates
+    }
+}
+
 /// Values by name from the parts of an export. Parts may have different photos of one name: a file gets the value of
 /// its own part, and that of another only if that part has no file of this name itself.
 private struct PartTable<Value> {
@@ -299,15 +371,29 @@ private struct PartTable<Value> {
 
     var names: [String] { Array(values.keys) }
 
+    /// The values of all parts, in their order.
+    func all(_ name: String) -> [Value] {
+        (values[name] ?? [:]).sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    subscript(name: String, part: Int, default value: @autoclosure () -> Value) -> Value {
+        get { self[name, part] ?? value() }
+        set { self[name, part] = newValue }
+    }
+
     subscript(name: String, part: Int) -> Value? {
         get { values[name]?[part] }
         set { values[name, default: [:]][part] = newValue }
     }
 
-    func value(_ name: String, for file: TakeoutFile, among files: Sorted? = nil) -> Value? {
-        guard let found = values[name] else { return nil }
-        return found[file.part]
-            ?? found.filter { files?.hasMedia(file.name, in: $0.key) != true }.min { $0.key < $1.key }?.value
+    func value(_ name: String, for file: TakeoutFile) -> Value? { candidates(name, for: file).first }
+
+    /// That of the file's own part alone, else those of the others in their order.
+    func candidates(_ name: String, for file: TakeoutFile, among files: Sorted? = nil) -> [Value] {
+        guard let found = values[name] else { return [] }
+        if let own = found[file.part] { return [own] }
+        return found.filter { files?.hasMedia(file.name, in: $0.key) != true }.sorted { $0.key < $1.key }
+            .map(\.value)
     }
 }
 

@@ -422,6 +422,65 @@ private struct Export {
         try place.unmount()
     }
 
+    /// Apple's lists in the user's language, and two tables that do not agree.
+    @Test func `iCloud's own lists are no albums, and a date that two tables dispute does not count`() throws
+    {
+        let place = try Place()
+        let part = "iCloud Photos Part 1 of 1/"
+        func table(_ date: String) -> [UInt8] {
+            let header =
+                "imgName,fileChecksum,favorite,hidden,deleted,originalCreationDate,viewCount,importDate"
+            return Array("\(header)\nIMG_1.JPG,x,no,no,no,\"\(date)\",1,\"x\"\n".utf8)
+        }
+        try place.source(part + "Photos/IMG_1.JPG", Photo(taken: "2011:02:03 04:05:06", seed: 1).bytes)
+        try place.source(part + "Photos/Photo Details.csv", table("Saturday May 2,2020 7:49 PM GMT"))
+        try place.source(part + "Photos/Photo Details-1.csv", table("Monday March 4,2019 11:30 AM GMT"))
+        for folder in ["Andenken", "Souvenirs", "Hidden", "Ausgeblendet"] {
+            try place.source(part + "\(folder)/\(folder) 2020.csv", Array("imageName\nIMG_1.JPG\n".utf8))
+        }
+        let ended = try place.command("import", "V", "source", "--takeout", "--json")
+        #expect(ended.status == 0, "\(ended.errors)")
+        let json = try jsonObject(ended.output)
+        let notes = try #require(json["unmatched"] as? [[String: String]])
+        #expect(notes.count == 1)
+        #expect(
+            notes.first?["reason"]
+                == "IMG_1.JPG has several dates, of which none counts: 2019-03-04 11:30:00, 2020-05-02 19:49:00"
+        )
+        try place.mount()
+        #expect(try place.shown() == ["2011-02-03/IMG_1.JPG"])
+        #expect(try place.files(place.albums).isEmpty)
+    }
+
+    @Test func `an album's JSON that is empty, broken or without a title costs a line at most`() throws {
+        let place = try Place()
+        var export = Export()
+        for (number, json) in ["", "{", "{}", #"{"title":""}"#].enumerated() {
+            export.photo("Folder \(number)/\(number).jpg", Photo(seed: UInt8(number + 1)).bytes)
+            export.files.append((Export.top + "Folder \(number)/metadata.json", Array(json.utf8)))
+        }
+        for (number, title) in [".", "/", " "].enumerated() {
+            export.photo("_(\(number))/\(number).jpg", Photo(seed: UInt8(number + 1)).bytes)
+            export.album("_(\(number))", title: title)
+        }
+        try export.write(place)
+        let ended = try place.command("import", "V", "source", "--takeout", "--json")
+        #expect(ended.status == 0, "\(ended.errors)")
+        let json = try jsonObject(ended.output)
+        #expect((json["unreadable"] as? [Any])?.isEmpty == true)
+        let reasons = try #require(json["unmatched"] as? [[String: String]]).compactMap { $0["reason"] }
+        #expect(
+            reasons.filter { $0.hasSuffix("and about no photo here") }.sorted()
+                == ["empty, and about no photo here", "not JSON, and about no photo here"])
+        try place.mount()
+        #expect(try place.files(place.albums) == ["␣ (2)/2.jpg", "． (0)/0.jpg", "／ (1)/1.jpg"])
+        // With the JSON of a photo its date is lost: that is a failure.
+        try place.unmount()
+        try place.source(Export.top + "Folder 0/0.jpg.json", [])
+        let again = try place.command("import", "V", "source", "--takeout")
+        #expect(again.status == 1 && again.errors.contains("0.jpg.json"), "\(again.errors)")
+    }
+
     @Test func `a file with the name of an album, and options that make no sense, are said`() throws {
         let place = try Place()
         try Export.whole().write(place)
