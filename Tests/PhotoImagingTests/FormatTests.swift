@@ -424,6 +424,20 @@ import Testing
         expectCamera(facts)
     }
 
+    /// Damaged files, and those that a careless program has edited, may turn a picture twice.
+    @Test func `the first of several orientations counts`() throws {
+        let tags = { (values: [Int]) in TIFFBuilder(main: values.map { .short(0x0112, $0) }).bytes }
+        #expect(try read(tags([6, 3])).orientation == 6)
+        #expect(try read(tags([3, 6])).orientation == 3)
+        let segments = [6, 3].map { Picture.exifSegment(tags([$0])) }
+        #expect(try read(Picture.jpeg(segments)).orientation == 6)
+        #expect(try read(Picture.jpeg(segments.reversed())).orientation == 3)
+        // Of HEIF the properties count, in their order, and Exif's not at all.
+        let turns = [Picture.box("irot", [3]), Picture.box("irot", [2])]
+        let heif = Picture.heif("heic", exif: tags([6]), xmp: [], transforms: turns)
+        #expect(try read(heif).orientation == 8)
+    }
+
     /// The packet is Brotli's own work, with words of its dictionary; the block is stored.
     @Test func `JPEG XL with compressed boxes`() throws {
         let signature = Picture.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A]) + Picture.ftyp("jxl ")
@@ -431,19 +445,13 @@ import Testing
         let facts = try read(signature + Picture.box("brob", Array("xml ".utf8) + packet))
         #expect(facts.dates.map(\.time) == [civil(2009, 8, 7, 6, 5, 4)])
         let block = [0, 0, 0, 0] + Picture.camera().bytes
-        expectCamera(try read(signature + Picture.box("brob", Array("Exif".utf8) + storedBrotli(block))))
+        expectCamera(
+            try read(signature + Picture.box("brob", Array("Exif".utf8) + Picture.storedBrotli(block))))
         // Cut or damaged streams are no error.
         for count in 0..<packet.count {
             #expect(
                 try read(signature + Picture.box("brob", Array("xml ".utf8) + packet[..<count])).type == .jxl)
         }
-    }
-
-    /// A stream of one block that is not compressed: RFC 7932, 9.2.
-    private func storedBrotli(_ bytes: [UInt8]) -> [UInt8] {
-        // A window of 16 bits, not the last block, four digits of the length less one, stored; then an empty last one.
-        let head = (bytes.count - 1) << 4 | 1 << 20
-        return [UInt8(head & 255), UInt8(head >> 8 & 255), UInt8(head >> 16 & 255)] + bytes + [3]
     }
 
     static let brotliPacket = """

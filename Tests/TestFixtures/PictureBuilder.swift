@@ -150,6 +150,15 @@ enum Picture {
         return out.bytes + body
     }
 
+    /// A Brotli stream of one block that is not compressed: RFC 7932, 9.2. At most 64 KiB.
+    static func storedBrotli(_ bytes: [UInt8]) -> [UInt8] {
+        precondition(bytes.count <= 1 << 16)
+        if bytes.isEmpty { return [6] }
+        // A window of 16 bits, not the last block, four digits of the length less one, stored; then an empty last one.
+        let head = (bytes.count - 1) << 4 | 1 << 20
+        return [UInt8(head & 255), UInt8(head >> 8 & 255), UInt8(head >> 16 & 255)] + bytes + [3]
+    }
+
     static func ftyp(_ major: String, _ compatible: [String] = []) -> [UInt8] {
         box("ftyp", Array((major + "\0\0\0\0" + compatible.joined()).utf8))
     }

@@ -76,6 +76,48 @@ extension WorkerTests {
             #expect(thumbnail.corners == Self.upright)
         }
 
+        /// A picture with a gain map and another auxiliary picture: the day is known. libheif 1.15 reads no file with
+        /// an item `tmap`; a release that does shows the base picture, never an auxiliary one.
+        @Test(arguments: [heif_compression_HEVC, heif_compression_AV1], [false, true])
+        func `a gain map and a second auxiliary picture`(
+            format: heif_compression_format, gainMapIsFirst: Bool
+        ) throws {
+            let picture = try #require(TestHEIF.Picture(format, 320, 192))
+            let gray = try #require(TestHEIF.Picture(format, 320, 192, levels: [128]))
+            let kinds = ["urn:iso:std:iso:ts:21496:-1", "urn:mpeg:mpegB:cicp:systems:auxiliary:depth"]
+            var file = TestHEIF(format: format, picture: picture, properties: [TestHEIF.extents(320, 192)])
+            file.auxiliaries = (gainMapIsFirst ? kinds : kinds.reversed()).map { (gray, $0) }
+            file.hasToneMap = true
+            file.exif = Self.exif("2019:03:04 05:06:07")
+            let facts = try #require(readFacts(MemorySource(bytes: file.bytes)))
+            #expect(
+                facts.dates.first?.time
+                    == CivilTime(year: 2019, month: 3, day: 4, hour: 5, minute: 6, second: 7))
+            let type: MediaType = format == heif_compression_AV1 ? .avif : .heic
+            let jpeg = try? workers.makeThumbnail(
+                of: MemorySource(bytes: file.bytes), type: type, size: PictureSize(fitting: 256))
+            if let jpeg { #expect(try #require(DecodedThumbnail(jpeg)).corners == Self.upright) }
+        }
+
+        /// ISO/IEC 23008-12's short form, which libheif 1.15 does not read: no picture rather than a wrong one.
+        @Test func `a file in the short form has no picture`() throws {
+            let type = TestHEIF.box("ftyp", Array("avif\0\0\0\0mif3avif".utf8))
+            let file = type + TestHEIF.box("mini", [UInt8](repeating: 0x5A, count: 200))
+            let facts = try #require(readFacts(MemorySource(bytes: file)))
+            #expect(facts.type == .avif && facts.dates.isEmpty && facts.orientation == 1)
+            #expect(throws: (any Error).self) {
+                try workers.makeThumbnail(
+                    of: MemorySource(bytes: file), type: .avif, size: PictureSize(fitting: 256))
+            }
+        }
+
+        /// A TIFF structure of one date, DateTimeOriginal.
+        private static func exif(_ date: String) -> [UInt8] {
+            let pointer: [UInt8] = [0, 1, 0x87, 0x69, 0, 4, 0, 0, 0, 1, 0, 0, 0, 26, 0, 0, 0, 0]
+            let entry: [UInt8] = [0, 1, 0x90, 0x03, 0, 2, 0, 0, 0, 20, 0, 0, 0, 44, 0, 0, 0, 0]
+            return Array("MM\0*".utf8) + [0, 0, 0, 8] + pointer + entry + Array(date.utf8) + [0]
+        }
+
         /// A picture that is coded smaller than the file says keeps its own aspect ratio.
         @Test func `a picture smaller than it says`() throws {
             let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 320, 192))

@@ -102,6 +102,11 @@ struct TestHEIF {
     var properties: [[UInt8]]
     var thumbnail: Picture?
     var thumbnailProperties: [[UInt8]] = []
+    /// Auxiliary pictures of the first, and their kinds (`auxC`).
+    var auxiliaries: [(picture: Picture, kind: String)] = []
+    /// Whether an item `tmap` derives an HDR picture from the first and the first auxiliary picture.
+    var hasToneMap = false
+    var exif: [UInt8] = []
     /// The major brand; nil: that of the format.
     var brand: String?
 
@@ -135,36 +140,81 @@ struct TestHEIF {
         return box("colr", Array("nclx".utf8) + points + [isFullRange ? 0x80 : 0])
     }
 
+    private struct Item {
+        var type: String
+        var data: [UInt8]
+        var properties: [[UInt8]]
+        /// The box of `iref` that refers to `others`.
+        var reference = ""
+        var others: [Int] = []
+    }
+
+    /// The first is the primary one; they are numbered from 1 on.
+    private var items: [Item] {
+        let coded = format == heif_compression_AV1 ? "av01" : "hvc1"
+        var items = [Item(type: coded, data: picture.data, properties: properties + [picture.configuration])]
+        if let thumbnail {
+            items.append(
+                Item(
+                    type: coded, data: thumbnail.data,
+                    properties: thumbnailProperties + [thumbnail.configuration], reference: "thmb",
+                    others: [1]))
+        }
+        let firstAuxiliary = items.count + 1
+        for (auxiliary, kind) in auxiliaries {
+            let type = Self.box("auxC", Self.number(0, 4) + Array(kind.utf8) + [0])
+            items.append(
+                Item(
+                    type: coded, data: auxiliary.data,
+                    properties: properties + [type, auxiliary.configuration], reference: "auxl", others: [1]))
+        }
+        if hasToneMap {
+            // ISO 21496-1: version, flags and fractions, here all of the value 1.
+            let ones = (0..<14).map { _ in Self.number(1, 4) }
+            let metadata: [UInt8] = [0, 0, 0, 0, 0, 0] + ones.flatMap(\.self)
+            items.append(
+                Item(
+                    type: "tmap", data: metadata, properties: properties, reference: "dimg",
+                    others: [1, firstAuxiliary]))
+        }
+        if !exif.isEmpty {
+            items.append(
+                Item(
+                    type: "Exif", data: Self.number(0, 4) + exif, properties: [], reference: "cdsc",
+                    others: [1]))
+        }
+        return items
+    }
+
     var bytes: [UInt8] {
-        let isAV1 = format == heif_compression_AV1
-        var items = [(picture, properties)]
-        if let thumbnail { items.append((thumbnail, thumbnailProperties)) }
+        let items = items
         var boxes: [[UInt8]] = []
         var associations = Self.number(0, 4) + Self.number(items.count, 4)
-        for (index, (picture, properties)) in items.enumerated() {
-            associations += Self.number(index + 1, 2) + [UInt8(properties.count + 1)]
-            for property in properties + [picture.configuration] {
+        for (index, item) in items.enumerated() {
+            associations += Self.number(index + 1, 2) + [UInt8(item.properties.count)]
+            for property in item.properties {
                 boxes.append(property)
                 associations.append(UInt8(boxes.count))
             }
         }
-        let entries = items.indices.map { index in
+        let entries = items.enumerated().map { index, item in
             Self.box(
-                "infe",
-                [2, 0, 0, 0] + Self.number(index + 1, 2) + [0, 0] + Array((isAV1 ? "av01" : "hvc1").utf8) + [
-                    0
-                ])
+                "infe", [2, 0, 0, 0] + Self.number(index + 1, 2) + [0, 0] + Array(item.type.utf8) + [0])
         }
-        let reference =
-            items.count == 1
-            ? [] : Self.box("iref", Self.number(0, 4) + Self.box("thmb", [0, 2, 0, 1, 0, 1]))
+        let references = items.enumerated().filter { !$1.others.isEmpty }.flatMap { index, item in
+            Self.box(
+                item.reference,
+                Self.number(index + 1, 2) + Self.number(item.others.count, 2)
+                    + item.others.flatMap { Self.number($0, 2) })
+        }
+        let reference = references.isEmpty ? [] : Self.box("iref", Self.number(0, 4) + references)
         func meta(dataAt start: Int) -> [UInt8] {
             var locations = Self.number(0, 4) + [0x44, 0] + Self.number(items.count, 2)
             var offset = start
-            for (index, (picture, _)) in items.enumerated() {
+            for (index, item) in items.enumerated() {
                 locations += Self.number(index + 1, 2) + [0, 0, 0, 1] + Self.number(offset, 4)
-                locations += Self.number(picture.data.count, 4)
-                offset += picture.data.count
+                locations += Self.number(item.data.count, 4)
+                offset += item.data.count
             }
             let handler = Self.number(0, 8) + Array("pict".utf8) + Self.number(0, 13)
             let properties = Self.box("ipco", boxes.flatMap(\.self)) + Self.box("ipma", associations)
@@ -176,11 +226,11 @@ struct TestHEIF {
                         "iinf", Self.number(0, 4) + Self.number(items.count, 2) + entries.flatMap(\.self))
                     + reference + Self.box("iprp", properties))
         }
-        let usual = isAV1 ? "avif" : "heic"
-        let type = Self.box("ftyp", Array(((brand ?? usual) + "\0\0\0\0mif1" + usual).utf8))
-        let data = items.flatMap { $0.0.data }
+        let usual = format == heif_compression_AV1 ? "avif" : "heic"
+        let type = Self.box(
+            "ftyp", Array(((brand ?? usual) + "\0\0\0\0mif1" + usual + (hasToneMap ? "tmap" : "")).utf8))
         let start = type.count + meta(dataAt: 0).count + 8
-        return type + meta(dataAt: start) + Self.box("mdat", data)
+        return type + meta(dataAt: start) + Self.box("mdat", items.flatMap(\.data))
     }
 }
 
