@@ -62,7 +62,9 @@ extension Library {
             if classification.isUndecided { try sql(change.tree.tables.addPendingClassification(file.ino)) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
-        if !hasWriters { (file.needsClassification, file.isBeingEdited) = (false, false) }
+        if hasWriters { return }
+        (file.needsClassification, file.isBeingEdited) = (false, false)
+        if !mayBePhoto { try classifier.classifyBesideSidecar(file.inode) }
     }
 
     // MARK: Extended attributes

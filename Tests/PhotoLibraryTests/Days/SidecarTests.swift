@@ -139,7 +139,7 @@ import Testing
 
     /// How a sidecar goes, and comes back.
     enum Way: CaseIterable {
-        case removed, emptied, renamed, movedAway, trashed, replaced, exchanged
+        case removed, emptied, truncated, renamed, movedAway, trashed, replaced, exchanged
     }
 
     @Test(arguments: Way.allCases, ["2024-05-01", nil])
@@ -159,6 +159,7 @@ import Testing
         switch way {
         case .removed: try fixture.rm(path)
         case .emptied: try fixture.put(path, [])
+        case .truncated: try fixture.truncate(path, 0)
         case .renamed: try fixture.mv(path, "albums/y.jpg.xmp")
         case .movedAway: try fixture.mv(path, "albums/Other/x.jpg.xmp")
         case .trashed: try fixture.mv(path, trash)
@@ -172,7 +173,7 @@ import Testing
         #expect(try fixture.moments() == [day + "/x.jpg"])
         #expect(try fixture.source("albums/x.jpg") == (own == nil ? "mtime" : "DateTimeOriginal"))
         switch way {
-        case .removed, .emptied, .replaced: try fixture.put(path, xmp("2010-10-10"))
+        case .removed, .emptied, .truncated, .replaced: try fixture.put(path, xmp("2010-10-10"))
         case .renamed: try fixture.mv("albums/y.jpg.xmp", path)
         case .movedAway: try fixture.mv("albums/Other/x.jpg.xmp", path)
         case .trashed: try fixture.mv(trash, path)
