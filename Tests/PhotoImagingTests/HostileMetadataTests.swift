@@ -179,6 +179,36 @@ import Testing
         exercise(Picture.png((0..<50).map { _ in small }, images: 0), "bombs")
     }
 
+    /// Meta-blocks of one byte that define as much as they can: 18,000 symbols and contexts in 82 bytes.
+    @Test func `costly codes of Brotli are cut`() {
+        var stream = BitWriter()
+        stream.put(0, 1)
+        func simpleCode(of symbol: Int, _ width: Int) {
+            for (value, count) in [(1, 2), (0, 2), (symbol, width)] { stream.put(value, count) }
+        }
+        for _ in 0..<1500 {
+            // Not the last one; a length of 1 in four digits; compressed.
+            for (value, count) in [(0, 1), (0, 2), (0, 16), (0, 1)] { stream.put(value, count) }
+            // 256 block types of literals, one of commands and distances, and no direct distances.
+            for (value, count) in [(1, 1), (7, 3), (127, 7)] { stream.put(value, count) }
+            simpleCode(of: 0, 9)
+            simpleCode(of: 0, 5)
+            for (value, count) in [(0, 2), (0, 1), (0, 1), (0, 6)] { stream.put(value, count) }
+            for _ in 0..<256 { stream.put(0, 2) }
+            // The map of 2 codes is one run of 16,384 zeros, each moved to the front.
+            for (value, count) in [(1, 1), (0, 3), (1, 1), (13, 4)] { stream.put(value, count) }
+            simpleCode(of: 14, 4)
+            for (value, count) in [(0, 14), (1, 1), (0, 1)] { stream.put(value, count) }
+            for _ in 0..<2 { simpleCode(of: 65, 8) }
+            // Inserts one literal.
+            simpleCode(of: 136, 10)
+            simpleCode(of: 0, 6)
+        }
+        let box = Picture.box("brob", Array("Exif".utf8) + stream.bytes)
+        exercise(
+            Picture.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A]) + box + box + box + box, "codes")
+    }
+
     static let bomb = """
         eNrtwTERACAMBLD9VVQCK4LgDgeVXxdMSXL63dTOAgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
         AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
@@ -217,5 +247,22 @@ import Testing
         #expect(source.bytesRead == 65_536)
         #expect(identifyMedia(source) == .jpeg)
         #expect(source.bytesRead == 65_536 + 4096)
+    }
+}
+
+/// Bits, the lowest of a byte first.
+private struct BitWriter {
+    private(set) var bytes: [UInt8] = []
+    private var free = 0
+
+    mutating func put(_ value: Int, _ count: Int) {
+        for index in 0..<count {
+            if free == 0 {
+                bytes.append(0)
+                free = 8
+            }
+            bytes[bytes.count - 1] |= UInt8(value >> index & 1) << UInt8(8 - free)
+            free -= 1
+        }
     }
 }

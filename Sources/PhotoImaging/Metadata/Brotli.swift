@@ -10,8 +10,14 @@ struct Brotli {
     private let limit: Int
     private var output: [UInt8] = []
     private var windowBytes = 0
+    /// Symbols of codes, and entries of context maps, that the rest of the stream may define.
+    private var definitionsLeft = Brotli.definitionsMax
     /// The last four distances, the newest last.
     private var distances = [16, 15, 11, 4]
+
+    /// Some 80 bytes may define 18,000 and decompress to one byte. A meta-block has at most 300,000, and one of them
+    /// holds all metadata that are read.
+    private static let definitionsMax = 1 << 21
 
     /// The stream's contents as far as they can be decompressed; nil if there are none.
     static func unpack(_ input: ByteView, limit: Int = ReadLimits.viewBytesMax) -> [UInt8]? {
@@ -50,7 +56,13 @@ struct Brotli {
 
     // MARK: Codes
 
+    private mutating func noteDefinitions(_ count: Int) throws(Damage) {
+        definitionsLeft -= count
+        guard definitionsLeft >= 0 else { throw .invalid }
+    }
+
     private mutating func code(symbols count: Int) throws(Damage) -> BrotliCode {
+        try noteDefinitions(count)
         let skipped = try take(2)
         return skipped == 1 ? try simpleCode(count) : try complexCode(count, skipped)
     }
@@ -197,6 +209,7 @@ struct Brotli {
     private mutating func contextMap(_ size: Int) throws(Damage) -> (map: [UInt8], codes: Int) {
         let codes = try quantity()
         guard codes > 1 else { return ([UInt8](repeating: 0, count: size), 1) }
+        try noteDefinitions(size)
         let runsMax = try flag() ? take(4) + 1 : 0
         let code = try code(symbols: codes + runsMax)
         var map: [UInt8] = []
