@@ -32,6 +32,11 @@ enum Samples {
                 "jxl",
                 Picture.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A]) + Picture.box("Exif", [0, 0, 0, 0] + exif)
             ),
+            (
+                "jxl-brob",
+                Picture.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A])
+                    + Picture.box("brob", Array("Exif".utf8) + Picture.storedBrotli([0, 0, 0, 0] + exif))
+            ),
             ("asf", Picture.asf(since1601: 13_000_000_000)), ("xmp", packet),
         ]
     }()

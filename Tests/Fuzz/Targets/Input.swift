@@ -9,6 +9,8 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "takeout": { fuzzTakeout($0) },
     "texts": { fuzzTexts($0) },
     "metadata": { fuzzMetadata($0) },
+    "boxes": { fuzzBoxes($0) },
+    "brotli": { fuzzBrotli($0) },
     "directory": { fuzzDirectory($0) },
     "numbers": { fuzzNumbers($0) },
 ]
