@@ -75,16 +75,29 @@ obscura_processes() {
 package_programs=(obscura obscura-archive obscura-desktop obscura-guard obscura-receiver obscura-sleep obscura-worker)
 
 # Where build_package leaves the programs.
-package_build=$root/.build/package
+package_build=$root/.build/packaged
 
-# Builds the named programs for other machines: with the Swift runtime in them, and without a path of this one.
+# Builds the named programs for other machines: with the Swift runtime in them, without a path of this one, and the same
+# to the byte wherever the sources lie.
 build_package() {
-    local place=/usr/src/obscura flags program
-    flags=(-c release --package-path "$root" --scratch-path "$package_build" --static-swift-stdlib
+    local place=/usr/src/obscura from=$root swift directory flags program
+    # Mapping paths is not enough: hashes of options, and lengths of paths, stay those of the real place. So the
+    # compiler is shown the sources at one place. Where the kernel refuses that, paths are mapped, and the bytes differ.
+    swift=$(dirname -- "$(readlink -f -- "$(command -v swift)")")/swift
+    local inside=(bwrap --die-with-parent --dev /dev --proc /proc --tmpfs /tmp --setenv HOME /tmp --unsetenv TMPDIR)
+    # Not all of /: a mount below it would be held as long as the build takes.
+    for directory in /usr /etc /bin /sbin /lib /lib64 "${swift%/*/*}"; do
+        inside+=(--ro-bind-try "$directory" "$directory")
+    done
+    inside+=(--tmpfs "${place%/*}" --bind "$root" "$place" --chdir "$place")
+    if "${inside[@]}" "$swift" --version >/dev/null 2>&1; then from=$place; else inside=(); fi
+    # Debuggers would look for the compiler's modules of C headers, which no package has.
+    flags=(-c release --package-path "$from" --scratch-path "${package_build/#$root/$from}" --static-swift-stdlib
         --disable-local-rpath -Xlinker --build-id=sha1
-        -Xswiftc -file-prefix-map -Xswiftc "$root=$place" -Xswiftc -debug-prefix-map -Xswiftc "$root=$place"
-        -Xcc "-ffile-prefix-map=$root=$place")
-    for program in "$@"; do swift build "${flags[@]}" --product "$program" >&2; done
+        -Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs
+        -Xswiftc -file-prefix-map -Xswiftc "$from=$place" -Xswiftc -debug-prefix-map -Xswiftc "$from=$place"
+        -Xcc "-ffile-prefix-map=$from=$place")
+    for program in "$@"; do "${inside[@]}" "$swift" build "${flags[@]}" --product "$program" >&2; done
 }
 
 # Debian packages that the desktop window takes beside those above.
