@@ -46,6 +46,9 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     // Resolved now: from mounting until `run`, nothing answers for the mount.
     let place = realPath(daemon.directory)
     let (library, session) = try openAndMount(daemon, key, at: place, status)
+    let missing = MissingHelpers(daemon.words)
+    let ofBridge = library.mountStatus
+    library.mountStatus = { (ofBridge?() ?? []) + missing.names.map { ("missing", $0) } }
     // Until then signals are handled, and none ends the process.
     defer { withExtendedLifetime(session) {} }
     let mountGuard = MountGuard(place: place)
@@ -56,7 +59,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     do throws(MountError) {
         reason = try session.run {
             library.startCoverTraffic()
-            status.reportLive(notices(library, daemon))
+            status.reportLive(notices(library, daemon, missing))
             // This thread handles signals and the end of the mount, so it must not do long work.
             library.startDeferredWork()
             sweeps.sweepOld(library)
@@ -81,12 +84,15 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
 }
 
 /// Notices about a live mount for the user, one per line; nil if there are none.
-private func notices(_ library: Library, _ daemon: Daemon) -> String? {
+private func notices(_ library: Library, _ daemon: Daemon, _ missing: MissingHelpers) -> String? {
     var lines: [String] = []
     let stop = library.writeStop
     let saysOlder = if case .olderState = stop { true } else { false }
     if library.isOlderState && !saysOlder { lines.append(olderStateLine(daemon)) }
     if let stop { lines.append(readOnlyLine(stop, daemon)) }
+    if let text = Helper.missingText(missing.names) {
+        lines.append("obscura: \(daemon.directory): missing beside the program: \(text)")
+    }
     return lines.isEmpty ? nil : lines.joined(separator: "\n")
 }
 
@@ -110,7 +116,7 @@ private func openAndMount(
     _ daemon: Daemon, _ key: SecretBytes, at place: String, _ status: StatusPipe
 ) throws(Failure) -> (Library, MountSession) {
     let vault = daemon.vault
-    var options = daemon.words.libraryOptions(workerPath: programBeside("obscura-worker"))
+    var options = daemon.words.libraryOptions(workerPath: programBeside(Helper.worker.rawValue))
     options.dataDirectories = thumbnailerDirectories()
     let library: Library
     do throws(VaultError) {

@@ -96,6 +96,7 @@ private func statusRow(_ label: String, _ value: String) -> String {
 private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> String {
     let answer = try MountedSpace(directory).ask("status", doing: "asking for its status")
     var values = Dictionary(answer.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
+    values["missing"] = answer.filter { $0.key == "missing" }.map(\.value).joined(separator: " ")
     let place = realPath(directory)
     if let entry = mountEntry(at: place) {
         let holders = mountHolders(ofDevice: entry.device, besides: entry)
@@ -124,9 +125,15 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
         members.append((name, .bool(values[key] == "yes")))
     }
     for key in ["reason", "advice"] { members.append((key, .optional(values[key]))) }
+    members.append(("missing_helpers", .list(missingHelpers(values).map { .text($0) })))
     if let holders = values["holders"] { members.append(("also_held_by", .text(holders))) }
     if let requests = values["requests"] { members.append(("requests", requestCounts(requests))) }
     return JSON.object(members).line
+}
+
+/// The names of programs that the mount does without.
+private func missingHelpers(_ values: [String: String]) -> [String] {
+    (values["missing"] ?? "").split(separator: " ").map(String.init)
 }
 
 /// Requests of the kernel since the mount, by operation: of `NAME:COUNT` separated by spaces.
@@ -175,5 +182,6 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         rows.append(
             (isReadOnly ? "Read-only" : "Full", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
     }
+    if let missing = Helper.missingText(missingHelpers(values)) { rows.append(("Missing", missing)) }
     return rows.map { statusRow($0, $1) }.joined(separator: "\n")
 }

@@ -65,7 +65,19 @@ import Testing
                 + #""available": 268435456, "photos": 12, "trashed": 0, "thumbnails": 7, "#
                 + #""versions": 0, "version_bytes": 0, "unsaved": 0, "#
                 + #""committed": false, "durable": true, "read_only": false, "unwritten": false, "#
-                + #""reason": "a \"reason\"\\", "advice": null}"#)
+                + #""reason": "a \"reason\"\\", "advice": null, "missing_helpers": []}"#)
+    }
+
+    @Test func `programs that are missing`() {
+        var partial = answer
+        // The second is of a later release.
+        partial["missing"] = "obscura-worker obscura-later"
+        #expect(
+            statusText("D", partial).hasSuffix(
+                "\nMissing         obscura-worker (no thumbnails), obscura-later: install Obscura again, "
+                    + "then mount again"))
+        #expect(
+            statusJSON("D", partial).hasSuffix(#""missing_helpers": ["obscura-worker", "obscura-later"]}"#))
     }
 
     @Test func `files that a mount could not write`() {
