@@ -60,7 +60,7 @@ func runCreate(_ arguments: Arguments) throws(Failure) {
     _ = try createVault(arguments.operands[0], settings, Passwords(arguments))
 }
 
-/// Makes the vault and returns the password of its first space.
+/// Makes the vault and returns the password of its first space as it was typed.
 func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passwords) throws(Failure)
     -> SecretBytes
 {
@@ -84,7 +84,7 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
         try onVault(vault) { () throws(VaultError) in
             try Vault.create(
                 at: vault, spaces: settings.spaces, bytesPerSpace: bytesPerSpace, kdf: settings.kdf,
-                password: password, stretcher: ChildStretcher()
+                password: passwords.keyFiles.combinedNew(password), stretcher: ChildStretcher()
             ) { (done, total) throws(VaultError) in
                 if wasInterrupted { throw .interrupted }
                 progress.show(done: done, total: total)

@@ -13,6 +13,8 @@ struct MountRequest {
     var creation: CreateSettings?
     var source: PasswordSource
     var keyFiles = KeyFiles()
+    /// Take the password from the keyring, and keep it there.
+    var isRemembered = false
 }
 
 func runMount(_ arguments: Arguments) throws(Failure) {
@@ -31,7 +33,8 @@ func runMount(_ arguments: Arguments) throws(Failure) {
         MountRequest(
             vault: arguments.operands[0], directory: arguments.operands[1], words: words,
             inForeground: arguments.has(.foreground), creation: creation, source: source,
-            keyFiles: arguments.has(.keyFile) ? KeyFiles(arguments) : words.keyFiles()))
+            keyFiles: arguments.has(.keyFile) ? KeyFiles(arguments) : words.keyFiles(),
+            isRemembered: arguments.has(.remember)))
 }
 
 extension MountOptionParser {
@@ -69,14 +72,18 @@ func mount(_ request: MountRequest) throws(Failure) {
 /// - Parameter wasDead: whether there was a dead mount, whose daemon may still be ending.
 private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
-    let passwords = Passwords(source: request.source, keyFiles: request.keyFiles)
+    var passwords = Passwords(source: request.source, keyFiles: request.keyFiles)
+    if request.isRemembered { passwords.keyring = try Keyring(vault, request.creation) }
     func unlock(_ password: SecretBytes) throws(VaultError) -> UnlockedSpace {
         try unlockPatiently(vault, password, readOnly: request.words.readOnly, wasDead: wasDead)
     }
     let space: UnlockedSpace
     if let creation = request.creation, !Vault.isVault(vault) {
         let password = try createVault(vault, creation, passwords)
-        space = try onVault(vault) { () throws(VaultError) in try unlock(password) }
+        space = try onVault(vault) { () throws(VaultError) in
+            try unlock(passwords.keyFiles.combinedNew(password))
+        }
+        passwords.keyring?.store(password)
     } else {
         space = try passwords.opening(vault, unlock)
     }

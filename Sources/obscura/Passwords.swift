@@ -9,8 +9,11 @@ struct Passwords {
     static let survivorsMax = 8
 
     let source: PasswordSource
-    /// Every password returned here is already combined with its key file, except the survivors of `toAdd`.
+    /// Every password returned here is already combined with its key file, except that of `toCreate` and the survivors
+    /// of `toAdd`.
     let keyFiles: KeyFiles
+    /// Where the password of a space is kept, if the user wants that.
+    var keyring: Keyring?
 
     /// The sources of the command line, else the terminal.
     init(_ arguments: Arguments) throws(Failure) {
@@ -31,8 +34,12 @@ struct Passwords {
     }
 
     /// The password of a space.
-    func toOpen(_ vault: String) throws(Failure) -> SecretBytes { try toOpen(vault, on: typed, error: nil) }
+    func toOpen(_ vault: String) throws(Failure) -> SecretBytes {
+        keyFiles.combined(try toOpen(vault, on: typed, error: nil))
+    }
 
+    /// The password of a space as it was typed.
+    ///
     /// - Parameters:
     ///   - terminal: asked if there is one. Without it and without a source, windows ask.
     ///   - error: a sentence that says why the password is asked for again.
@@ -41,20 +48,18 @@ struct Passwords {
     ) throws(Failure) -> SecretBytes {
         if let terminal {
             if error != nil { terminal.tell(Self.refusal + Self.hint) }
-            return keyFiles.combined(try terminal.existingPassword("Password for \(vault): "))
+            return try terminal.existingPassword("Password for \(vault): ")
         }
         if case .terminal(let hint) = source {
             for program in Askpass.all() {
-                if let password = try program.ask("Password for \(vault):", error: error) {
-                    return keyFiles.combined(password)
-                }
+                if let password = try program.ask("Password for \(vault):", error: error) { return password }
             }
             throw Failure(.usage, "password", hint)
         }
         let lines = try PasswordLines(source)
         let password = try lines.required("the password")
         try lines.finish()
-        return keyFiles.combined(password)
+        return password
     }
 
     /// Opens the vault with the password of a space. A wrong one can be typed anew, `attemptsMax` times in all, on a
@@ -62,9 +67,24 @@ struct Passwords {
     func opening<Opened>(
         _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
     ) throws(Failure) -> Opened {
+        if let opened = try openingWithKept(vault, body) { return opened }
         guard let terminal = typed else { return try opening(vault, on: nil, body) }
         // Keys that are pressed while a key is derived would be echoed.
         return try terminal.withoutEcho { () throws(Failure) in try opening(vault, on: terminal, body) }
+    }
+
+    /// Nil if the keyring has no password that opens a space. A given source comes before it.
+    private func openingWithKept<Opened>(
+        _ vault: String, _ body: (SecretBytes) throws(VaultError) -> Opened
+    ) throws(Failure) -> Opened? {
+        guard case .terminal = source, let password = keyring?.password() else { return nil }
+        do throws(Failure) {
+            return try onVault(vault) { () throws(VaultError) in try body(keyFiles.combined(password)) }
+        } catch {
+            guard error.status == .noSpaceOpens else { throw error }
+            note("obscura: \(vault): the password in the keyring opens no space")
+            return nil
+        }
     }
 
     private func opening<Opened>(
@@ -85,7 +105,11 @@ struct Passwords {
             // No person types the same mistake twice, but a command prints it.
             if let refused, terminal == nil, refused.password == password { throw refused.error }
             do throws(Failure) {
-                return try onVault(vault) { () throws(VaultError) in try body(password) }
+                let opened = try onVault(vault) { () throws(VaultError) in
+                    try body(keyFiles.combined(password))
+                }
+                keyring?.store(password)
+                return opened
             } catch {
                 guard error.status == .noSpaceOpens, attempt < Self.attemptsMax, mayAskAgain else {
                     throw error
@@ -113,13 +137,11 @@ struct Passwords {
 
     /// A new password, asked for twice.
     func toCreate(_ vault: String) throws(Failure) -> SecretBytes {
-        if let terminal = try terminal() {
-            return keyFiles.combinedNew(try terminal.newPassword("New password for \(vault): "))
-        }
+        if let terminal = try terminal() { return try terminal.newPassword("New password for \(vault): ") }
         let lines = try PasswordLines(source)
         let password = try lines.required("the new password")
         try lines.finish()
-        return keyFiles.combinedNew(password)
+        return password
     }
 
     func toChange(_ vault: String) throws(Failure) -> (old: SecretBytes, new: SecretBytes) {

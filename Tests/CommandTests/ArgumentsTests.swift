@@ -128,7 +128,7 @@ import VaultStore
         (["grow", "V", ""], "obscura: grow: SIZE is empty: name one"),
         (
             ["mount", "V"],
-            "obscura: mount: DIR is missing: obscura mount VAULT DIR [-o OPT,...] [-f] [--create ...]"
+            "obscura: mount: DIR is missing: obscura mount VAULT DIR [-o OPT,...] [-f] [--remember] [--create ...]"
         ),
     ])
     func `unknown words are refused`(words: [String], line: String) {

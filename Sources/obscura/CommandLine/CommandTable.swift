@@ -17,7 +17,8 @@ extension Command {
 
     static let mount = Command(
         "mount", [.vault, .directory],
-        options: [.mountOptions, .foreground, .create] + Option.createOptions + Option.passwordOptions,
+        options: [.mountOptions, .foreground, .remember, .create] + Option.createOptions
+            + Option.passwordOptions,
         summary: "show the photos of the space that the password opens at DIR",
         details: """
             Returns once the mount is live. A vault that cannot be written is mounted read-only, and a line says \

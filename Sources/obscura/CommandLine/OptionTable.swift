@@ -23,6 +23,20 @@ extension Option {
     static let foreground = Option(
         "f", summary: "stay in the foreground", alsoTyped: ["--foreground", "--fg", "--no-daemon"])
 
+    static let remember = Option(
+        "remember",
+        summary: "take the password from the desktop's keyring, and keep it there (one space only)",
+        manual: """
+            takes the password from the keyring of the desktop, by
+            .Xr secret-tool 1 .
+            If it has none, or one that opens no space any more, the password is asked for, or read, as without this
+            option, and kept there once it has opened the vault.
+            Whoever can use the keyring can open the vault.
+            Refused for vaults of several spaces: a password in the keyring would show that its space is in use.
+            A key file is not kept: give it each time
+            """,
+        alsoTyped: ["--save-password", "--keyring"])
+
     static let passwordFD = Option(
         "password-fd", "N", summary: "read the password from file descriptor N",
         manual: "an open file descriptor")
