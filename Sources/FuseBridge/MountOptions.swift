@@ -14,7 +14,7 @@ public struct MountOptions: Sendable {
     /// Set-user-id programs work. Only for root; ignored otherwise.
     public var allowSuid = false
     /// The source that mount(8) shows. Any user can read it.
-    var fsname = "obscura"
+    public var fsname = "obscura"
     /// The filesystem type is shown as `fuse.` followed by this.
     public var subtype = "obscura"
     /// Unmounts after this many seconds without use and without open files. Nil: never.

@@ -31,10 +31,30 @@ import Testing
     @Test func `the daemon reads each option as it was given`() throws {
         let given =
             "rw,allow_other,uid=7,gid=8,umask=77,idle=60s,suspend=keep,thumbs=listed,trash=3,versions=forever,"
-            + "views,sweep=off,takeover,nonempty,noexec,subtype=x,dev,suid"
+            + "views,sweep=off,takeover,nonempty,noexec,subtype=x,fsname=y,dev,suid"
         let words = try applied(given)
         #expect(try applied(words.daemonList) == words)
         #expect(words.daemonList.split(separator: ",").count == given.split(separator: ",").count)
+    }
+
+    @Test func `a source's name may hold any character`() throws {
+        let words = try applied("fsname=a\\,b\\\\=c d")
+        #expect(words.fsname == "a,b\\=c d" && words.mountOptions.fsname == "a,b\\=c d")
+        #expect(try applied(words.daemonList) == words)
+        #expect(try applied("fsname=x,subtype=y").mountOptions.fsname == "obscura")
+        #expect(MountOptionParser().mountOptions.fsname == "obscura")
+    }
+
+    @Test func `words of other programs that change nothing of the files are accepted`() throws {
+        let words = """
+            kernel_cache,auto_unmount,big_writes,max_read=131072,attr_timeout=1.0,quiet,nosyslog,sharedstorage,\
+            reconnect,cache=yes,ServerAliveInterval=15,max_conns=4
+            """
+        #expect(try applied(words) == MountOptionParser())
+        // What would change who may enter, or what is shown, is not passed over.
+        for word in ["allow_root", "quiet=1", "max_read", "follow_symlinks", "reverse", "password_stdin"] {
+            #expect(throws: Failure.self, "\(word)") { try applied(word) }
+        }
     }
 
     @Test func `the later word wins`() throws {
@@ -79,6 +99,7 @@ import Testing
         ("thumbs=yes", "obscura: -o thumbs=yes: must be on, listed or off"),
         ("subtype=a/b", "obscura: -o subtype=a/b: must be a word of letters, digits, '.', '_' and '-'"),
         ("passfile=", "obscura: -o passfile=: must be a file"),
+        ("fsname=", "obscura: -o fsname=: must be a name"),
     ])
     func `refuses the rest`(list: String, line: String) {
         let failure = #expect(throws: Failure.self) { try applied(list) }

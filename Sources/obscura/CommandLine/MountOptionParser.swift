@@ -30,32 +30,23 @@ struct MountOptionParser: Equatable {
     var takesOver = false
     /// Mount on a directory that has files.
     var allowsNonEmpty = false
-    var subtype = "obscura"
+    var subtype = standardSubtype
+    /// Shown as the mount's source, unless there is another `subtype` as well.
+    var fsname: String?
     var passfile: String?
     var askpass: String?
     var keyfile: String?
     var clusterConfiguration: String?
     var clusterUser: String?
 
-    /// Words that mount(8), fstab and systemd pass along and that have no effect here.
-    private static let ignored: Set<String> = [
-        "_netdev", "async", "atime", "auto", "default_permissions", "defaults", "diratime", "dirsync",
-        "group",
-        "iversion", "lazytime", "loud", "mand", "noatime", "noauto", "nodiratime", "nofail", "noiversion",
-        "nolazytime", "nomand", "norelatime", "nostrictatime", "nouser", "owner", "relatime", "silent",
-        "strictatime", "sync", "user", "users",
-    ]
-
-    private static let ignoredPrefixes = ["x-", "X-", "comment=", "user=", "helper=", "uhelper="]
+    static let standardSubtype = "obscura"
 
     /// Parses one comma-separated list. In a value, `\,` is a comma and `\\` a backslash.
     ///
     /// - Parameter sloppy: ignore unknown words, as mount(8)'s -s requests.
     mutating func apply(_ list: String, sloppy: Bool = false) throws(Failure) {
         for word in splitOptionList(list) where !word.isEmpty {
-            if Self.ignored.contains(word) || Self.ignoredPrefixes.contains(where: { word.hasPrefix($0) }) {
-                continue
-            }
+            if isIgnoredMountOption(word) { continue }
             let name = String(word.prefix { $0 != "=" })
             let value = name == word ? nil : String(word.dropFirst(name.count + 1))
             guard
@@ -106,6 +97,8 @@ struct MountOptionParser: Equatable {
         options.allowDev = allowDev && byRoot
         options.allowSuid = allowSuid && byRoot
         options.subtype = subtype
+        // This program finds its mounts by one of the two.
+        if let fsname, subtype == Self.standardSubtype { options.fsname = fsname }
         options.idleSeconds = idleSeconds
         return options
     }
@@ -149,6 +142,11 @@ func splitOptionList(_ list: String) -> [String] {
     }
     if escaped { words[words.count - 1].append("\\") }
     return words
+}
+
+/// A value as `splitOptionList` reads it.
+func escapedOptionValue(_ value: String) -> String {
+    String(value.flatMap { $0 == "," || $0 == "\\" ? ["\\", $0] : [$0] })
 }
 
 extension LibraryOptions {

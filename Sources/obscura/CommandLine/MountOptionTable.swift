@@ -183,10 +183,28 @@ extension MountOption {
             manual: """
                 the type is shown as fuse.WORD
                 """,
-            word: { $0.subtype == MountOptionParser().subtype ? nil : $0.subtype },
+            word: { $0.subtype == MountOptionParser.standardSubtype ? nil : $0.subtype },
             set: { options, text in
                 options.subtype = text
                 return !text.isEmpty && text.utf8.allSatisfy(isSubtypeByte)
+            }),
+        value(
+            "fsname", "NAME", form: "a name",
+            manual: """
+                .Xr mount 8
+                and
+                .Xr findmnt 8
+                show NAME as the source, to every user, instead of
+                .Ql obscura ;
+                front ends give it.
+                Together with another
+                .Cm subtype
+                it is accepted and not shown
+                """,
+            word: { $0.fsname.map(escapedOptionValue) },
+            set: { options, text in
+                options.fsname = text
+                return !text.isEmpty
             }),
         flag("noexec", \.noExec),
         flag(
