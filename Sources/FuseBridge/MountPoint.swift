@@ -53,6 +53,7 @@ struct MountPoint: Sendable {
 
 /// Whether the process behind a mount is gone. Uses statvfs(3), because the kernel may answer stat(2) from its cache.
 func isDeadMount(_ directory: String) -> Bool {
+    if isAutomountPoint(directory) { return false }
     var status = statvfs()
     // ECONNABORTED: the connection has ended during this call.
     return directory.withPath({ statvfs($0, &status) }) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)

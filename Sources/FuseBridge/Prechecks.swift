@@ -21,9 +21,10 @@ public func checkMountable(_ directory: String, options: MountOptions) throws(Mo
 }
 
 /// Whether something but directories lies in the directory or below it: directories alone lose nothing when they are
-/// hidden. One that cannot be read counts as empty. Other filesystems below count, and so does a tree that is too large
-/// to look through.
+/// hidden. One that cannot be read counts as empty, and so does an automount's. Other filesystems below count, and so
+/// does a tree that is too large to look through.
 private func hasFiles(_ path: String) -> Bool {
+    if isAutomountPoint(path) { return false }
     var top = stat()
     guard path.withPath({ stat($0, &top) }) == 0 else { return false }
     var waiting = [path]

@@ -156,3 +156,9 @@ extension MountEntry {
         return below.root == "/" ? String(rest) : below.root + rest
     }
 }
+
+/// Whether an automount waits at the directory, as systemd's does while it mounts there: statfs(2) and opendir(3) would
+/// wait for the end of that.
+package func isAutomountPoint(_ directory: String) -> Bool {
+    mountEntry(at: realPath(directory))?.type == "autofs"
+}

@@ -15,6 +15,7 @@ func makeMountPoint(_ directory: String) throws(Failure) -> Bool {
 
 /// Unmounts a mount whose daemon died, and tells the user. Returns false if there was none.
 func clearMountPoint(_ directory: String) throws(Failure) -> Bool {
+    if isAutomountPoint(directory) { return false }
     try freeHangingMount(directory)
     // The kernel may answer stat(2) for a dead mount from its cache; statfs(2) always asks the daemon.
     var usage = statvfs()
@@ -62,7 +63,9 @@ func checkMayMount(_ request: MountRequest) throws(Failure) {
         }
         throw failure(error, directory: directory)
     }
-    guard request.words.mountOptions.allowsNonEmpty, let files = UnencryptedFiles(in: directory) else {
+    guard request.words.mountOptions.allowsNonEmpty, !isAutomountPoint(directory),
+        let files = UnencryptedFiles(in: directory)
+    else {
         return
     }
     note(
