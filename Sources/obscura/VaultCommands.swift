@@ -113,9 +113,7 @@ func requireUnmounted(_ vault: String) throws(Failure) {
 
 /// A size as it is typed: in the largest unit of which it is a whole number.
 func sizeWord(_ bytes: UInt64) -> String {
-    for (unit, letter) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] where bytes % (1 << UInt64(unit)) == 0
-    {
-        return "\(bytes >> UInt64(unit))\(letter)"
-    }
-    return "\(bytes)"
+    let units = ["", "K", "M", "G", "T"]
+    let power = min(bytes.trailingZeroBitCount / 10, units.count - 1)
+    return "\(bytes >> UInt64(10 * power))\(units[power])"
 }
