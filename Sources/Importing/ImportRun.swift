@@ -113,10 +113,18 @@ package final class ImportRun: ImportTask {
         }
     }
 
+    /// Without those that describe another photo which lies beside them too, and gets them.
     private func openSidecars(of item: SourceItem) -> [SourceFile] {
         item.sidecars.compactMap { name in
             let path = sources.path(of: name, of: item)
-            do throws(Errno) { return try SourceFile(path) } catch {
+            do throws(Errno) {
+                let file = try SourceFile(path)
+                let others = ImportRules.photosDescribed(by: file, named: name, besides: item.name)
+                let isOfAnother = others.contains {
+                    (try? sources.path(of: $0, of: item).status())?.isRegular == true
+                }
+                return isOfAnother ? nil : file
+            } catch {
                 report.addUnreadable(path, "\(error)")
                 return nil
             }

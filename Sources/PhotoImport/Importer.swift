@@ -400,6 +400,16 @@ public enum ImportRules {
             })
     }
 
+    /// The names of the photos that a sidecar describes in place of the photo beside it; none if it describes that.
+    public static func photosDescribed(
+        by source: some ByteSource, named name: Name, besides photo: Name
+    ) -> [Name] {
+        guard let sidecar = readSidecar(source) else { return [] }
+        return PhotoRules.photosDescribed(by: sidecar, named: name.bytes, besides: photo.bytes).map {
+            Name($0)
+        }
+    }
+
     /// Whether the name is that of a day with a real date.
     public static func isDay(_ name: Name) -> Bool { dayNumber(named: name.bytes) != nil }
 }

@@ -38,6 +38,14 @@ private func describes(_ sidecar: Sidecar, named name: [UInt8], _ photo: [UInt8]
     return String(decoding: own, as: UTF8.self).lowercased() == only.lowercased()
 }
 
+/// The names of the photos that a sidecar describes in place of the photo beside it; none if it describes that photo.
+package func photosDescribed(by sidecar: Sidecar, named name: [UInt8], besides photo: [UInt8]) -> [[UInt8]] {
+    guard !describes(sidecar, named: name, photo), let only = sidecar.photoExtension,
+        let stem = sidecarStem(name)
+    else { return [] }
+    return [only, only.lowercased(), only.uppercased()].map { stem + [dot] + Array($0.utf8) }
+}
+
 /// The name of a sidecar, or of another file with the photo's stem, next to `shown`, if next to `name` it is called
 /// `companion`. Other names stay.
 package func companionName(_ companion: [UInt8], of name: [UInt8], for shown: [UInt8]) -> [UInt8] {

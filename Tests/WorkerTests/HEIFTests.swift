@@ -76,8 +76,8 @@ extension WorkerTests {
             #expect(thumbnail.corners == Self.upright)
         }
 
-        /// A picture with a gain map and another auxiliary picture: the day is known. libheif 1.15 reads no file with
-        /// an item `tmap`; a release that does shows the base picture, never an auxiliary one.
+        /// A picture with a gain map and another auxiliary picture: the day is known. Where libheif reads the file, it
+        /// shows the base picture (as 1.15 does with this one), never an auxiliary one.
         @Test(arguments: [heif_compression_HEVC, heif_compression_AV1], [false, true])
         func `a gain map and a second auxiliary picture`(
             format: heif_compression_format, gainMapIsFirst: Bool

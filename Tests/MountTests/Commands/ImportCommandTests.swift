@@ -175,6 +175,23 @@ extension Place {
         #expect(!exists(place.root + "/out"))
     }
 
+    /// `DSC.xmp` goes with `DSC.NEF`, and with the picture beside it only where no such raw file is.
+    @Test func `a sidecar goes with the photo that it names`() throws {
+        let place = try Place()
+        try place.source("pair/DSC.JPG", Photo().bytes)
+        try place.source("pair/DSC.nef", raw("2004-06-09"))
+        try place.source("pair/DSC.xmp", xmp("2010-10-10", of: "NEF"))
+        try place.source("alone/IMG.JPG", Photo(taken: "2018:01:02 03:04:05", seed: 2).bytes)
+        try place.source("alone/IMG.xmp", xmp("2010-10-10", of: "NEF"))
+        #expect(try place.command("import", "V", "source").status == 0)
+        try place.mount()
+        #expect(
+            try place.shown() == [
+                "2010-10-10/DSC.nef", "2010-10-10/DSC.xmp", "2018-01-02/IMG.JPG", "2018-01-02/IMG.xmp",
+                "2019-03-04/DSC.JPG",
+            ])
+    }
+
     @Test func `--move by a link to a file is refused`() throws {
         let place = try Place()
         try place.source("a.jpg", Photo().bytes)
