@@ -50,7 +50,8 @@ final class Session {
         let place = try Place()
         try place.shell(
             """
-            mkdir bin .themes; cp '\(obscura)' '\(obscura)-worker' bin; echo kept >.themes/theme
+            mkdir bin; cp '\(obscura)' '\(obscura)'-{worker,guard,sleep,desktop,archive,receiver} bin
+            mkdir .themes; echo kept >.themes/theme
             printf 'one\\n' >pw; chmod 600 pw; chmod 755 .
             """)
         if asUser { try place.shell("chown -R \(Self.user):\(Self.user) .") }
