@@ -54,7 +54,8 @@ struct Daemon: Equatable {
         ["obscura", word, "-o", words.daemonList, vault, directory]
     }
 
-    /// Starts the daemon in a session of its own and returns when the mount is live.
+    /// Starts the daemon and returns when the mount is live. Until then it is of this command's process group, which an
+    /// automount lets pass; then it leads a session of its own.
     ///
     /// - Parameter word: `backgroundWord` or `sessionWord`.
     @discardableResult
@@ -101,7 +102,7 @@ struct Daemon: Equatable {
                     (null, STDIN_FILENO), (null, STDOUT_FILENO), (complaints, STDERR_FILENO),
                     (key, Self.keyDescriptor), (status, Self.statusDescriptor),
                     (space.passLockOn() ?? null, Self.lockDescriptor),
-                ], asSession: true)
+                ], directory: "/")
         } catch {
             throw Failure(directory, "starting the process that serves the mount", error)
         }

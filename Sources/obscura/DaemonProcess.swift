@@ -210,6 +210,8 @@ final class StatusPipe: Sendable {
             if let line { note(line) }
             return
         }
+        // An automount waits until the command has ended. Until then this thread may resolve no path of the mount.
+        setsid()
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         if null >= 0 {
             dup2(null, STDERR_FILENO)

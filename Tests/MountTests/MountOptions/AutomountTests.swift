@@ -1,52 +1,62 @@
 import Foundation
 import Glibc
-import LinuxIO
 import TestSupport
 import TestThreads
 import Testing
 
-/// Mounts that systemd makes when somebody enters their directory: until they are there, the kernel holds everybody
-/// who looks into it.
+/// Mounts at an automount of the kernel, which holds everybody who enters its directory, except processes of one group,
+/// until a mount is there. For root alone.
 @Suite("Mount options: automounts", .serialized, .waiting) struct AutomountTests {
-    /// An automount of the kernel whose requests nobody reads. For root alone.
-    private final class Automount {
-        private let directory: String
-        private let requests: (read: Int32, write: Int32)
+    /// `automount D COMMAND…`: as systemd.automount(5). A process enters D; meanwhile the command runs, in the group
+    /// that is let pass. Without `pending` no process enters D, and the command is of another group.
+    private static let automount = """
+        import ctypes, fcntl, os, struct, subprocess, sys
+        pending, directory, command = sys.argv[1] == "pending", sys.argv[2], sys.argv[3:]
+        libc = ctypes.CDLL(None, use_errno=True)
+        requests, kernel = os.pipe()
+        options = f"fd={kernel},pgrp={os.getpgrp()},minproto=5,maxproto=5,direct"
+        if libc.mount(b"automount", directory.encode(), b"autofs", 0, options.encode()):
+            sys.exit(os.strerror(ctypes.get_errno()))
+        os.close(kernel)
+        root = os.open(directory, os.O_RDONLY)
+        try:
+            if pending:
+                waiter = subprocess.Popen(["ls", directory + "/albums"], start_new_session=True)
+                # The header has two numbers.
+                token = struct.unpack("III", os.read(requests, 4096)[:12])[2]
+            # A process that is held ends by SIGKILL alone, which this sends.
+            status = subprocess.run(command, start_new_session=not pending, timeout=60).returncode
+            if pending:
+                fcntl.ioctl(root, 0x9360, token)
+                status = status or waiter.wait()
+        finally:
+            os.close(requests)
+            os.close(root)
+        sys.exit(status)
+        """
 
-        init(at directory: String) throws {
-            self.directory = directory
-            requests = try makePipe()
-            // Processes of this group are not held; those that tests start are of sessions of their own.
-            let options = "fd=\(requests.write),pgrp=\(getpgrp()),minproto=5,maxproto=5,direct"
-            let isMounted = options.withCString { Glibc.mount("automount", directory, "autofs", 0, $0) == 0 }
-            try #require(isMounted, "\(String(cString: strerror(errno)))")
-            // With another writer the kernel would wait.
-            close(requests.write)
-        }
-
-        deinit {
-            close(requests.read)
-            _ = umount2(directory, Int32(MNT_DETACH))
-        }
+    private func mount(_ kind: String, _ options: String) throws {
+        let place = try Place()
+        defer { while umount2(place.mountPoint, Int32(MNT_DETACH)) == 0 {} }
+        try place.shell("printf 'one\\n' >pw; chmod 600 pw")
+        let mounted = try place.run(
+            [
+                "python3", "-c", Self.automount, kind, place.mountPoint, obscura, "mount", place.vault,
+                place.mountPoint, "--password-file", place.root + "/pw", "-o", options,
+            ])
+        #expect(mounted.status == 0, "\(mounted.errors)")
+        #expect(try place.shell("ls D") == "albums\nmoments\n")
+        try place.unmount()
     }
 
-    @Test func `mounting looks into no directory that waits for it`() throws {
+    @Test func `a process that entered the directory waits for the mount, and the mount for nobody`() throws {
         guard geteuid() == 0 else { return }
-        let place = try Place()
-        let automount = try Automount(at: place.mountPoint)
-        defer { withExtendedLifetime(automount) {} }
-        for options in ["rw", "nonempty"] {
-            // A process that is held ends by SIGKILL alone.
-            let mounted = try place.run(
-                [
-                    "timeout", "-s", "KILL", "60", obscura, "mount", "V", "D", "--password-stdin", "-o",
-                    options,
-                ],
-                "one\n")
-            #expect(mounted.status == 0, "\(mounted.errors)")
-            #expect(try place.shell("ls D") == "albums\nmoments\n")
-            let unmounted = try place.run(["timeout", "-s", "KILL", "60", obscura, "unmount", "D"])
-            #expect(unmounted.status == 0, "\(unmounted.errors)")
-        }
+        try mount("pending", "rw")
+    }
+
+    @Test(arguments: ["rw", "nonempty"])
+    func `mounting by hand does not enter the directory`(options: String) throws {
+        guard geteuid() == 0 else { return }
+        try mount("none", options)
     }
 }
