@@ -17,6 +17,15 @@ package func absolutePath(_ path: String) -> String {
 package func realPath(_ path: String) -> String {
     if isClusterPath(path) { return path }
     if let resolved = resolvedPath(path) { return resolved }
+    return joinedToResolvedParent(path)
+}
+
+/// As `realPath`, except that the last component is not resolved, nor looked into.
+package func pathBelowResolved(_ path: String) -> String {
+    [".", ".."].contains(lastComponent(path)) ? realPath(path) : joinedToResolvedParent(path)
+}
+
+private func joinedToResolvedParent(_ path: String) -> String {
     var parts = absolutePath(path).split(separator: "/")
     guard let last = parts.popLast() else { return "/" }
     let parent = realPath("/" + parts.joined(separator: "/"))

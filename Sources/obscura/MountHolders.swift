@@ -117,7 +117,7 @@ struct LostMount {
     }
 
     /// Where it was mounted, a resolved path.
-    var directory: String { realPath(server.daemon.directory) }
+    var directory: String { server.place }
 
     private var holdersShown: String {
         holders.isEmpty ? "something that this user cannot see" : holdersText(holders)

@@ -17,9 +17,19 @@ struct RunningDaemon {
     /// The number of its FUSE connection; nil if the kernel has closed it.
     var connection: Int? { servedConnection(of: process) }
 
+    /// The resolved path of its directory. Nothing looks into that: an automount there may never answer.
+    var place: String {
+        let near = pathBelowResolved(daemon.directory)
+        guard let connection else { return near }
+        let entries = mountTable().filter { $0.isObscura && $0.fuseConnection == connection }
+        // The directory may be a symbolic link; then its own mount answers.
+        return entries.isEmpty || entries.contains { $0.directory == near }
+            ? near : realPath(daemon.directory)
+    }
+
     /// Whether its mount is at its directory, in this mount namespace.
     var isMounted: Bool {
-        guard let entry = mountEntry(at: realPath(daemon.directory)), entry.isObscura else { return false }
+        guard let entry = mountEntry(at: place), entry.isObscura else { return false }
         return connection.map { $0 == entry.fuseConnection } ?? true
     }
 }
@@ -27,7 +37,7 @@ struct RunningDaemon {
 /// The process that serves the mount at `place`; nil if it is gone already.
 func runningDaemon(of place: String) -> RunningDaemon? {
     let connection = mountEntry(at: place)?.fuseConnection
-    let daemons = runningDaemons().filter { realPath($0.daemon.directory) == place }
+    let daemons = runningDaemons().filter { $0.place == place }
     // One whose mount is gone may have had the same directory.
     return daemons.first { $0.connection == connection } ?? daemons.first { $0.connection == nil }
 }

@@ -38,7 +38,7 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
         return sayEnded(directory, holders)
     }
     // A mount that is bound at a second place (mount --bind) is only taken away from there.
-    let isBound = server.map { realPath($0.daemon.directory) != place } ?? true
+    let isBound = server.map { $0.place != place } ?? true
     if !isBound && !holders.isEmpty { throw heldFailure(directory, holders) }
     do throws(Failure) { try takeMountAway(place, lazily: false) } catch {
         guard arguments.has(.discard) else { throw error }
@@ -56,7 +56,7 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
 private func unmountByVault(_ arguments: Arguments, _ place: String) throws(Failure) {
     let directory = arguments.operands[0]
     let servers = runningDaemons().filter {
-        $0.daemon.vault == place || (realPath($0.daemon.directory) == place && !$0.isMounted)
+        $0.daemon.vault == place || ($0.place == place && !$0.isMounted)
     }
     guard let server = servers.first, let daemon = server.open() else {
         if Vault.isVault(directory) {

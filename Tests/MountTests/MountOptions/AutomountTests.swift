@@ -8,10 +8,11 @@ import Testing
 /// until a mount is there. For root alone.
 @Suite("Mount options: automounts", .serialized, .waiting) struct AutomountTests {
     /// `automount D COMMAND…`: as systemd.automount(5). A process enters D; meanwhile the command runs, in the group
-    /// that is let pass. Without `pending` no process enters D, and the command is of another group.
+    /// that is let pass. With `stuck` it is of another group, and nobody answers. Else no process enters D.
     private static let automount = """
         import ctypes, fcntl, os, struct, subprocess, sys
-        pending, directory, command = sys.argv[1] == "pending", sys.argv[2], sys.argv[3:]
+        kind, directory, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+        pending = kind == "pending"
         libc = ctypes.CDLL(None, use_errno=True)
         requests, kernel = os.pipe()
         options = f"fd={kernel},pgrp={os.getpgrp()},minproto=5,maxproto=5,direct"
@@ -20,7 +21,7 @@ import Testing
         os.close(kernel)
         root = os.open(directory, os.O_RDONLY)
         try:
-            if pending:
+            if kind != "none":
                 waiter = subprocess.Popen(["ls", directory + "/albums"], start_new_session=True)
                 # The header has two numbers.
                 token = struct.unpack("III", os.read(requests, 4096)[:12])[2]
@@ -29,6 +30,8 @@ import Testing
             if pending:
                 fcntl.ioctl(root, 0x9360, token)
                 status = status or waiter.wait()
+            elif kind == "stuck":
+                waiter.kill()
         finally:
             os.close(requests)
             os.close(root)
@@ -58,5 +61,27 @@ import Testing
     func `mounting by hand does not enter the directory`(options: String) throws {
         guard geteuid() == 0 else { return }
         try mount("none", options)
+    }
+
+    /// A mount that waits at an automount has a process, which other commands find.
+    @Test func `an automount that never answers holds up no other mount`() throws {
+        guard geteuid() == 0 else { return }
+        let place = try Place()
+        let automount = place.root + "/AM"
+        defer { while umount2(automount, Int32(MNT_DETACH)) == 0 {} }
+        try place.shell("mkdir AM; mkfifo key; printf 'one\\n' >pw; chmod 600 pw")
+        // The process waits for its key, because the automount would let it wait forever.
+        let commands = """
+            exec -a obscura '\(obscura)' --daemon -o defaults "$PWD/W" "$PWD/AM" \
+                3<>key 4>/dev/null 5</dev/null >/dev/null 2>&1 &
+            trap "kill -9 $!" EXIT
+            '\(obscura)' mount V D --password-file pw
+            '\(obscura)' status D; '\(obscura)' status
+            '\(obscura)' unmount D
+            '\(obscura)' unmount D 2>&1 | grep 'nothing is mounted here'
+            """
+        let ended = try place.run(
+            ["python3", "-c", Self.automount, "stuck", automount, "bash", "-ec", commands])
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }
 }
