@@ -115,7 +115,10 @@ struct HostMountTests {
         try writeOld(place)
         let program = builtProgram("obscura")
         try place.shell(
-            "mkdir bin; cp \(program) \(program)-worker \(program)-guard bin; echo one >pw; chmod 600 pw; chmod 755 ."
+            """
+            mkdir bin; cp \(program) \(program)-{worker,guard,sleep,desktop,archive,receiver} bin
+            echo one >pw; chmod 600 pw; chmod 755 .
+            """
         )
         let isRoot = geteuid() == 0
         if isRoot { try place.shell("chown -R 65534:65534 .") }
