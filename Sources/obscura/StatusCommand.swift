@@ -115,8 +115,11 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
         "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes",
         "unsaved",
     ]
+    // Of a space that is out of reach nothing is counted.
+    let isCounted = values["photos"] != nil
     for key in numbers {
-        members.append((key, values[key].map { .number(UInt64($0) ?? 0) } ?? .null))
+        let number = values[key].flatMap { UInt64($0) }
+        members.append((key, number == nil && !isCounted ? .null : .number(number ?? 0)))
     }
     for (key, name) in [
         ("committed", "committed"), ("durable", "durable"), ("readonly", "read_only"),
