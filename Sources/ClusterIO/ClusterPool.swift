@@ -1,14 +1,16 @@
 import Glibc
 package import LinuxIO
+import Synchronization
 
 /// A pool of a Ceph cluster, or a namespace in it, with a connection of its own.
 ///
 /// Calls come from several threads at once. A request to a server that is down waits until it is up again, as one to a
 /// disk would. The connection does not survive fork(2): connect in the process that uses it.
 package final class ClusterPool: @unchecked Sendable {
-    private let cluster: Librados.Handle
-    private let pool: Librados.Handle
+    let cluster: Librados.Handle
+    let pool: Librados.Handle
     private let writes = PendingWrites()
+    let watches = Mutex<[Watch]>([])
 
     private static let connectSeconds = "15"
     /// What a full cluster does with a write.
@@ -49,6 +51,7 @@ package final class ClusterPool: @unchecked Sendable {
     }
 
     deinit {
+        endWatches()
         try? settle()
         Librados.closePool(pool)
         Librados.shutDown(cluster)

@@ -84,6 +84,29 @@ enum Librados {
     static let unlock = call(
         "unlock", (@Sendable @convention(c) (Handle, Text, Text, Text) -> Int32).self)
 
+    // MARK: Messages to those that watch an object
+
+    /// The argument of `watch`, the message's number, the watch, its sender, its bytes and their number.
+    typealias WatchCallback = @convention(c) (Handle?, UInt64, UInt64, UInt64, Handle?, Int) -> Void
+    typealias WatchErrorCallback = @convention(c) (Handle?, UInt64, Int32) -> Void
+    static let watch = call(
+        "watch3",
+        (@Sendable @convention(c) (
+            Handle, Text, UnsafeMutablePointer<UInt64>, WatchCallback?, WatchErrorCallback?, UInt32, Handle?
+        ) -> Int32).self)
+    static let endWatch = call("unwatch2", (@Sendable @convention(c) (Handle, UInt64) -> Int32).self)
+    /// Waits for callbacks of watches that are running.
+    static let flushWatches = call("watch_flush", Plain.self)
+    static let notify = call(
+        "notify2",
+        (@Sendable @convention(c) (
+            Handle, Text, Text?, Int32, UInt64, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
+            UnsafeMutablePointer<Int>
+        ) -> Int32).self)
+    static let acknowledge = call(
+        "notify_ack",
+        (@Sendable @convention(c) (Handle, Text, UInt64, UInt64, Text?, Int32) -> Int32).self)
+
     // MARK: Requests that run beside others
 
     static let makeCompletion = call(

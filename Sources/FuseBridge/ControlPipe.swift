@@ -9,18 +9,22 @@ enum ControlEvent: Equatable {
     case ended
     /// This process asked for the unmount.
     case unmountRequested
+    /// Another computer asks for the vault.
+    case handoverRequested
     /// A signal of that number arrived.
     case signal(Int32)
 
     private static let liveByte: UInt8 = 200
     private static let endedByte: UInt8 = 201
     private static let unmountByte: UInt8 = 202
+    private static let handoverByte: UInt8 = 203
 
     init(byte: UInt8) {
         switch byte {
         case Self.liveByte: self = .live
         case Self.endedByte: self = .ended
         case Self.unmountByte: self = .unmountRequested
+        case Self.handoverByte: self = .handoverRequested
         default: self = .signal(Int32(byte))
         }
     }
@@ -31,6 +35,7 @@ enum ControlEvent: Equatable {
         case .live: Self.liveByte
         case .ended: Self.endedByte
         case .unmountRequested: Self.unmountByte
+        case .handoverRequested: Self.handoverByte
         case .signal(let number): UInt8(number)
         }
     }

@@ -100,6 +100,10 @@ public final class MountSession: @unchecked Sendable {
     /// Asks `run` to unmount and return. May be called from any thread.
     public func unmount() { control.send(.unmountRequested) }
 
+    /// Asks `run` to unmount and return, unless a file is open or a program's working directory is in the mount. May be
+    /// called from any thread.
+    public func handOver() { control.send(.handoverRequested) }
+
     /// Serves the mount until it is unmounted, from inside or outside. Calls `onLive` once, on this thread, when
     /// programs can use the mount; never if the mount ends before that.
     @discardableResult
@@ -152,6 +156,10 @@ public final class MountSession: @unchecked Sendable {
             case .ended: return .unmounted
             case .unmountRequested:
                 takeDown(within: options.graceMilliseconds)
+                return .requested
+            case .handoverRequested:
+                guard !library.holdsUnwritten, mountPoint.unmount(lazily: false) else { continue }
+                waitForEnd(options.graceMilliseconds)
                 return .requested
             case .signal(let number):
                 // First of all: a request that waits for the disk also holds up everything that waits for that request.

@@ -13,6 +13,8 @@ public enum VaultError: Error, Sendable, Equatable {
     case noSpaceOpens
     /// Another process has the vault open.
     case inUse
+    /// A mount has the vault, as it says itself: its computer, and since when.
+    case heldBy(String)
     /// Another computer has the space open for writing, or did not close it.
     case claimed
     /// The new password already opens a space.

@@ -59,6 +59,12 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     do throws(MountError) {
         reason = try session.run {
             library.startCoverTraffic()
+            if daemon.words.handsOver {
+                // The vault is given up when nothing refers to the session any more.
+                library.share { [weak session] in session?.handOver() }
+            } else {
+                library.share(handOver: nil)
+            }
             status.reportLive(notices(library, daemon, missing))
             // This thread handles signals and the end of the mount, so it must not do long work.
             library.startDeferredWork()

@@ -63,6 +63,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .inUse:
         lostMount(ofVault: vault)?.failure(.inUse, vault, operand: vault)
             ?? Failure(.inUse, vault, "the vault is in use: unmount it first (one space at a time)")
+    case .heldBy(let holder): Failure(.inUse, vault, "mounted by \(holder): unmount it there")
     case .claimed:
         Failure(
             .inUse, vault,

@@ -130,7 +130,8 @@ class Cluster:
         for name, ratio in ratios:
             self.ceph("osd", f"set-{name}-ratio", ratio)
         for _ in range(120):
-            if ("full osd" in self.ceph("health")) == isFull:
+            # Not `1 nearfull osd(s)`.
+            if (" 1 full osd" in " " + self.ceph("health")) == isFull:
                 return
             time.sleep(0.5)
         raise RuntimeError("the cluster does not change its mind about being full")

@@ -10,6 +10,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,24 @@ class Desk:
         )
         text = ended.stdout + ended.stderr
         require(ended.returncode == status, f"{' '.join(words)}: {ended.returncode}, not {status}: {text}")
+        return text
+
+    def elsewhere(self, *words, status=0, password=PASSWORD):
+        """Runs a command that sees no process of this computer, as on another one."""
+        ended = subprocess.run(
+            ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c"]
+            # This namespace's copies of the mounts would keep them.
+            + [f"umount -l {self.places[0]} {self.places[1]} 2>/dev/null; exec \"$@\"", "sh"]
+            + [self.program, *words, "--password-stdin"],
+            input=password,
+            env=self.cluster.environment,
+            cwd=self.dir,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        text = ended.stdout + ended.stderr
+        require(ended.returncode == status, f"elsewhere: {' '.join(words)}: {ended.returncode}, not {status}: {text}")
         return text
 
     def mount(self, place, *words, status=0):
@@ -148,6 +167,21 @@ def promises(desk):
     desk.kill(a)
     desk.mount(a)
     same(a, {**content, "killed": b"synced"})
+    print("cluster: another computer asks for the vault")
+    require(socket.gethostname() in desk.elsewhere("check", VAULT, status=5), "the holder's name is not told")
+    desk.elsewhere("check", VAULT, status=4, password="a wrong one\n")
+    desk.unmount(a)
+    desk.mount(a, "-o", "share=handover")
+    put(a / "albums/shared", b"before")
+    with open(a / "albums/open", "wb") as file:
+        desk.elsewhere("check", VAULT, status=5)
+        file.write(b"still here")
+    desk.elsewhere("check", VAULT, status=4, password="a wrong one\n")
+    require(os.path.ismount(a), "a wrong password unmounts")
+    require("nothing is damaged" in desk.elsewhere("check", VAULT), "a check after it was handed over")
+    require(not os.path.ismount(a), "it was handed over and is mounted")
+    desk.mount(a)
+    same(a, {**content, "killed": b"synced", "shared": b"before", "open": b"still here"})
     print("cluster: a stopped mount whose vault another one took")
     pid = desk.daemon(a)
     os.kill(pid, signal.SIGSTOP)
@@ -256,10 +290,14 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds-only", action="store_true")
     arguments = parser.parse_args()
     desk = Desk(arguments.program)
     try:
-        promises(desk)
+        if arguments.rounds_only:
+            desk.obscura("create", VAULT, "--spaces", 1)
+        else:
+            promises(desk)
         rounds(desk, arguments.rounds, arguments.seed)
         print("cluster: all good")
     except Failed as error:

@@ -108,6 +108,10 @@ public final class Library: @unchecked Sendable {
         }
     }
 
+    /// Tells mounts elsewhere that have the password where this one is; see `UnlockedSpace.share`. Best effort: without
+    /// it they are told only that the vault is in use.
+    public func share(handOver: (@Sendable () -> Void)?) { try? unlocked?.share(handOver: handOver) }
+
     /// Call before the first request of a session, with a mount or without: it then leaves the same traces on the host
     /// whether it writes or not. Does nothing in a vault of one space.
     ///

@@ -105,6 +105,21 @@ protocol VaultHost: AnyObject, Sendable {
     func memoryMark() -> [UInt8]?
 }
 
+/// A host whose vault goes from one computer to another.
+protocol SharedHost: VaultHost {
+    /// As `lock`, after asking the mount that has the vault to hand it over. Throws `inUse` if it does not.
+    func lockAfterAsking() throws(VaultError)
+
+    /// Calls `handOver` when another mount asks for the vault. Without it the vault is not handed over.
+    func whenAsked(_ handOver: @escaping @Sendable () -> Void) throws(VaultError)
+
+    /// What the mount that has the vault wrote about itself.
+    var holderNote: [UInt8]? { get }
+
+    /// Writes that for other mounts; it goes with the lock.
+    func setHolderNote(_ note: [UInt8]) throws(VaultError)
+}
+
 extension VaultHost {
     func segments(
         of space: Int, _ layout: SegmentLayout, cover: CoverTraffic? = nil

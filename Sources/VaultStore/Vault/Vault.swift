@@ -30,7 +30,10 @@ public enum Vault {
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> UnlockedSpace {
         let vault = try openHost(path, calls: calls)
-        try vault.lock()
+        do throws(VaultError) { try vault.lock() } catch {
+            guard error == .inUse, let shared = vault as? any SharedHost else { throw error }
+            try take(shared, password, stretcher)
+        }
         let header = try readHeader(vault, mayRepair: !readOnly)
         if !readOnly {
             // `openSpace` checks for a remaining log before it allows writing.
@@ -45,6 +48,23 @@ public enum Vault {
         return UnlockedSpace(
             path: path, vault: vault, key: key, index: space, spaceCount: header.spaceCount,
             segmentBytes: header.segmentBytes)
+    }
+
+    /// Asks the mount that has a vault for it. Throws `noSpaceOpens` before that if the password opens none, and
+    /// `heldBy` or `inUse` if it does not hand the vault over.
+    private static func take(
+        _ vault: any SharedHost, _ password: SecretBytes, _ stretcher: any PasswordStretcher
+    ) throws(VaultError) {
+        let header = try readHeader(vault, mayRepair: false)
+        guard let (key, _) = try header.openKeySlots(header.stretched(password, by: stretcher)) else {
+            throw .noSpaceOpens
+        }
+        do throws(VaultError) { try vault.lockAfterAsking() } catch {
+            guard error == .inUse, let note = vault.holderNote.flatMap(HolderNote(key).opened) else {
+                throw error
+            }
+            throw .heldBy(note)
+        }
     }
 
     // MARK: Passwords

@@ -28,6 +28,8 @@ struct MountOptionParser: Equatable {
     var sweeps = true
     /// Take the space over from another mount that has claimed it.
     var takesOver = false
+    /// Unmount when another computer asks for the vault.
+    var handsOver = false
     /// Mount on a directory that has files.
     var allowsNonEmpty = false
     var subtype = standardSubtype

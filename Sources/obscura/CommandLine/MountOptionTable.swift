@@ -173,6 +173,20 @@ extension MountOption {
                 Not for
                 .Xr fstab 5
                 """),
+        value(
+            "share", "handover|no", form: "handover or no",
+            manual: """
+                for a vault on a Ceph cluster:
+                .Cm handover
+                unmounts when a mount with the space's password asks for the vault, from any computer, unless a file is
+                open or a program's working directory is in the mount (default no: the other one is told where the vault
+                is mounted)
+                """,
+            word: { $0.handsOver ? "handover" : nil },
+            set: { options, text in
+                options.handsOver = text == "handover"
+                return ["handover", "no"].contains(text)
+            }),
         flag(
             "nonempty", \.allowsNonEmpty,
             manual: """

@@ -26,6 +26,7 @@ final class ClusterLease: @unchecked Sendable {
     /// The attribute of the header with the addresses of the client that has the lock.
     private static let holder = "obscura.holder"
     private static let requestsAtOnce = 64
+    private static let handoverMilliseconds: Int64 = 10_000
 
     init(_ pool: ClusterPool, _ address: ClusterAddress) {
         (self.pool, self.address) = (pool, address)
@@ -42,6 +43,26 @@ final class ClusterLease: @unchecked Sendable {
     /// lock of one that is gone is waited for, and then it is shut out.
     func begin() throws(Errno) {
         try take(address.header)
+        try shutOutFormer()
+    }
+
+    /// As `begin`, after asking the holder to hand the vault over. Throws EBUSY if it does not.
+    func beginAfterAsking() throws(Errno) {
+        guard pool.ask(address.header) else { throw Errno(EBUSY) }
+        let deadline = MonotonicClock.milliseconds + Self.handoverMilliseconds
+        while true {
+            do throws(Errno) {
+                try pool.take(clusterLock, of: address.header)
+                keep(address.header)
+                return try shutOutFormer()
+            } catch {
+                guard error.rawValue == EBUSY, MonotonicClock.milliseconds < deadline else { throw error }
+            }
+            usleep(50_000)
+        }
+    }
+
+    private func shutOutFormer() throws(Errno) {
         if let former = try pool.attribute(Self.holder, of: address.header), !former.isEmpty {
             try shutOut(former)
         }

@@ -1,0 +1,36 @@
+import ClusterIO
+import Glibc
+import LinuxIO
+
+extension VaultCluster: SharedHost {
+    private static let note = "obscura.note"
+
+    func lockAfterAsking() throws(VaultError) {
+        do throws(Errno) { try lease.beginAfterAsking() } catch {
+            if error.rawValue == EBUSY { throw .inUse }
+            throw .system(error, "cannot lock the vault")
+        }
+    }
+
+    func whenAsked(_ handOver: @escaping @Sendable () -> Void) throws(VaultError) {
+        do throws(Errno) {
+            try pool.watch(address.header) {
+                handOver()
+                return true
+            }
+        } catch { throw .system(error, "cannot listen for other mounts") }
+    }
+
+    var holderNote: [UInt8]? {
+        guard let text = try? pool.attribute(Self.note, of: address.header), !text.isEmpty else { return nil }
+        return text.split(separator: " ").compactMap { UInt8($0) }
+    }
+
+    func setHolderNote(_ note: [UInt8]) throws(VaultError) {
+        do throws(Errno) {
+            try lease.requireHeld()
+            let text = note.map(String.init).joined(separator: " ")
+            try pool.setAttribute(Self.note, of: address.header, to: text)
+        } catch { throw .system(error, "cannot tell other mounts of this one") }
+    }
+}
