@@ -23,9 +23,8 @@ package enum AppleFolder: Equatable {
 }
 
 // Exports have been seen with English names only, in accounts of other languages too (immich-go#853: Norwegian). The
-// other names are those that Apple's app Photos gives to the same collections, as the iPhone User Guide of each
-// language has them (support.apple.com/guide/iphone, "Watch memories in Photos" and "Hide photos"). A user's folder of
-// such a name has no tables: only Apple's have.
+// other names are those by which Apple's app Photos calls the same collections; none of them was seen in an export. A
+// user's folder of such a name has no tables: only Apple's have.
 
 private let memoriesNames: Set<String> = [
     "memories", "andenken", "rückblicke", "souvenirs", "recuerdos", "ricordi", "herinneringen", "memórias",
