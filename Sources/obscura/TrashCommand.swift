@@ -245,9 +245,25 @@ struct SpaceTrash {
         let name = parts.removeLast()
         let target = try makeDirectories(parts)
         let isDay = parts == [Array("moments".utf8)]
-        let place = try put(entry.name.bytes, from: files, to: target, as: name, isDay: isDay)
+        let place: [UInt8]
+        do throws(Failure) {
+            place = try put(entry.name.bytes, from: files, to: target, as: name, isDay: isDay)
+        } catch {
+            // What was removed with a photo comes back with it, perhaps since the trash was listed.
+            guard isGone(entry.name.bytes, from: files), (try? target.status(name)) != nil else {
+                throw error
+            }
+            place = name
+        }
         _ = trash.infos?.removeAll(entry.name.bytes + TrashInfoText.suffix)
         return Array((parts + [place]).joined(separator: [UInt8(ascii: "/")]))
+    }
+
+    private func isGone(_ name: [UInt8], from directory: OwnedDirectory) -> Bool {
+        do throws(Errno) {
+            _ = try directory.status(name)
+            return false
+        } catch { return error == .noEntry }
     }
 
     /// The directory that an entry was in.

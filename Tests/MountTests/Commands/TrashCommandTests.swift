@@ -54,6 +54,31 @@ import Testing
         #expect(try place.bytes(place.albums + "/T/a.jpg") == Photo().bytes)
     }
 
+    /// The listing of the trash at the same time brings them back with their photos at once.
+    @Test func `sidecars that came back with their photos are restored`() throws {
+        let names = (0..<20).map { "s\($0).jpg" }
+        for (number, name) in names.enumerated() {
+            try place.source("shoot/" + name, Photo(seed: UInt8(100 + number)).bytes)
+            try place.source("shoot/\(name).xmp", Array("<x:xmpmeta/>\(number)".utf8))
+        }
+        try place.shell("mkdir D/albums/S; cp source/shoot/* D/albums/S")
+        let day = try #require(
+            try place.files(place.mountPoint).first { $0.hasPrefix("moments/") && $0.hasSuffix("/s0.jpg") })
+        let before = try place.files(place.mountPoint)
+        let moments = "D/" + day.dropLast("/s0.jpg".count)
+        try place.shell(
+            "cd \(moments); rm \(names.joined(separator: " ")); ls ../../.Trash-*/files >../../../list")
+        let listing = try place.run([
+            "bash", "-c", "while ls D/.Trash-*/files; do :; done >/dev/null 2>&1 & echo $!",
+        ])
+        let process = try #require(listing.lines.first.flatMap { pid_t($0) })
+        defer { kill(process, SIGKILL) }
+        let words = names.flatMap { [$0, $0 + ".xmp"] }
+        let ended = try place.run([obscura, "trash", place.mountPoint, "restore"] + words)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(try eventually { try place.files(place.mountPoint) == before })
+    }
+
     @Test func `names of any bytes are shown differently, and given so or as they are`() throws {
         // The escape is as long in all, and the last has a backslash of its own.
         let names = ["k\\xe9.jpg", "k\\xff.jpg", "k\u{FFFD}.jpg", "ctl\\x01.jpg", "k\\\\xfe.jpg"]
