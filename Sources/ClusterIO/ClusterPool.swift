@@ -47,6 +47,8 @@ package final class ClusterPool: @unchecked Sendable {
         }
         guard let opened else { throw .inputOutput }
         Librados.setNamespace(opened, space)
+        // Locks are renewed there as well.
+        Librados.answerWhenFull(opened)
         (self.cluster, pool) = (cluster, opened)
     }
 

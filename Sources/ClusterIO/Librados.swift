@@ -55,6 +55,8 @@ enum Librados {
     static let closePool = call("ioctx_destroy", Ending.self)
     static let setNamespace = call(
         "ioctx_set_namespace", (@Sendable @convention(c) (Handle, Text) -> Void).self)
+    /// From now on a full cluster answers each request, instead of holding it.
+    static let answerWhenFull = call("set_pool_full_try", Ending.self)
     static let lastVersion = call("get_last_version", (@Sendable @convention(c) (Handle) -> UInt64).self)
     static let beginList = call(
         "nobjects_list_open", (@Sendable @convention(c) (Handle, MadeHandle) -> Int32).self)
