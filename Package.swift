@@ -248,7 +248,8 @@ let package = Package(
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests(
             "VaultStoreTests",
-            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"], compute: true),
+            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "ClusterIO", "LinuxIO", "TestSupport"],
+            compute: true),
     ]
 )
 

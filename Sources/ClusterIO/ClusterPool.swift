@@ -13,7 +13,8 @@ package final class ClusterPool: @unchecked Sendable {
     let watches = Mutex<[Watch]>([])
 
     private static let connectSeconds = "15"
-    /// What a full cluster does with a write.
+
+    /// The answer of a full cluster to a write.
     package enum WhenFull: Int32 {
         /// It answers ENOSPC, instead of holding the request: LIBRADOS_OPERATION_FULL_TRY.
         case refuse = 64
@@ -21,10 +22,8 @@ package final class ClusterPool: @unchecked Sendable {
         case force = 128
     }
 
-    /// Whether librados is installed.
-    package static var isAvailable: Bool { Librados.isInstalled }
-
-    /// Connects as the environment tells: CEPH_CONF, CEPH_ARGS, /etc/ceph/ceph.conf.
+    /// Connects as the environment tells: CEPH_CONF, CEPH_ARGS, /etc/ceph/ceph.conf. Throws ELIBACC if librados is not
+    /// installed.
     ///
     /// - Parameter space: the namespace; empty for the pool's own.
     package init(pool name: String, namespace space: String) throws(Errno) {
@@ -179,16 +178,16 @@ package final class ClusterPool: @unchecked Sendable {
         }
     }
 
-    /// Begins a write, and returns once the bytes are copied. Waits while too many bytes are on their way. `settle`
-    /// throws the error that it ends with. What was accepted before the cluster was full is written nevertheless; then
-    /// this throws ENOSPC.
+    /// Begins a write, and returns once the bytes are copied. Waits while too many bytes are on their way. A write of
+    /// bytes that fails later is repeated by the next call, also on a full cluster; that throws the error if it fails
+    /// again. Only once the lock is lost it is given up, and `settle` throws that.
     package func start(_ steps: [Step], on object: String, _ whenFull: WhenFull = .force) throws(Errno) {
         if whenFull == .refuse, writes.isFull {
             try apply(steps, on: object, .refuse)
             writes.isFull = false
             return
         }
-        try forceRefused()
+        try repeatFailed()
         let write = PendingWrites.Write(writes, object, steps)
         writes.begin(write)
         // Owned by its callback.
@@ -204,9 +203,9 @@ package final class ClusterPool: @unchecked Sendable {
         throw Errno(-status)
     }
 
-    /// Writes what the cluster had no room for, in order, before anything else is written.
-    private func forceRefused() throws(Errno) {
-        while let write = writes.firstRefused {
+    /// Repeats the writes that failed, in order, before anything else is written or read.
+    private func repeatFailed() throws(Errno) {
+        while let write = writes.firstFailed {
             try check(begin(write.steps, on: write.object, .force, nil, nil))
             writes.settle(write)
         }
@@ -256,10 +255,9 @@ package final class ClusterPool: @unchecked Sendable {
     }
 
     /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable.
-    /// Throws the first error since the last call without objects.
     package func settle(_ objects: Set<String>? = nil) throws(Errno) {
         writes.drain(objects)
-        try forceRefused()
+        try repeatFailed()
         if objects == nil, let failure = writes.takeFailure() { throw failure }
     }
 
@@ -283,21 +281,20 @@ package final class ClusterPool: @unchecked Sendable {
         return Librados.lastVersion(pool)
     }
 
-    package func attribute(_ name: String, of object: String) throws(Errno) -> String? {
+    /// The value of an attribute; empty if there is none.
+    package func attribute(_ name: String, of object: String) throws(Errno) -> [UInt8] {
         var bytes = [CChar](repeating: 0, count: 4096)
         let count = Librados.attribute(pool, object, name, &bytes, bytes.count)
-        if count == -ENODATA { return nil }
+        if count == -ENODATA { return [] }
         try check(count)
-        return String(decoding: bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) }
     }
 
-    /// Sets an attribute; nil removes it.
-    package func setAttribute(_ name: String, of object: String, to value: String?) throws(Errno) {
-        if let value {
-            try check(Librados.setAttribute(pool, object, name, value, value.utf8.count))
-        } else {
-            try check(Librados.removeAttribute(pool, object, name))
-        }
+    /// Sets an attribute; an empty value removes it.
+    package func setAttribute(_ name: String, of object: String, to value: [UInt8]) throws(Errno) {
+        if value.isEmpty { return try check(Librados.removeAttribute(pool, object, name)) }
+        let bytes = value.map { CChar(bitPattern: $0) }
+        try check(Librados.setAttribute(pool, object, name, bytes, bytes.count))
     }
 
     /// The addresses by which servers know this client.

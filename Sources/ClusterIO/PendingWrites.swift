@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 
-/// The writes of a pool that have not been answered, and the refused ones.
+/// The writes of a pool that have not been answered, and those that failed.
 ///
 /// The callbacks of requests share it, and not the pool, which must not end in one of them.
 ///
@@ -25,10 +25,10 @@ final class PendingWrites: @unchecked Sendable {
     private var bytes = 0
     /// How many there are, by object.
     private var counts: [String: Int] = [:]
-    /// The first error since the last `takeFailure`.
+    /// The error of a write that must not be repeated, since the last `takeFailure`.
     private var failure: Errno?
-    /// Writes that the cluster had no room for, in order.
-    private var refused: [Write] = []
+    /// Writes of bytes that failed, in order. They were accepted, so they are repeated.
+    private var failed: [Write] = []
     private var isFullNow = false
 
     /// Most bytes that wait for an answer: librados blocks its caller at 100 MiB.
@@ -40,10 +40,10 @@ final class PendingWrites: @unchecked Sendable {
         set { lock.withLock { isFullNow = newValue } }
     }
 
-    var firstRefused: Write? { lock.withLock { refused.first } }
+    var firstFailed: Write? { lock.withLock { failed.first } }
 
-    /// Called once a refused write has been written after all.
-    func settle(_ write: Write) { lock.withLock { if refused.first === write { refused.removeFirst() } } }
+    /// Called once a failed write has been repeated.
+    func settle(_ write: Write) { lock.withLock { if failed.first === write { failed.removeFirst() } } }
 
     /// Counts a write. Waits while too many bytes are on their way.
     func begin(_ write: Write) {
@@ -60,13 +60,18 @@ final class PendingWrites: @unchecked Sendable {
             bytes -= write.bytes
             let left = (counts[write.object] ?? 1) - 1
             counts[write.object] = left > 0 ? left : nil
-            if result == -ENOSPC || result == -EDQUOT {
-                isFullNow = true
-                refused.append(write)
-            } else if result < 0, failure == nil {
-                failure = Errno(-result)
-            }
+            if result < 0 { fail(write, Errno(-result)) }
             hasEnded.signalAll()
+        }
+    }
+
+    /// Once the lock is lost, no write may be repeated. One that only gives room back need not be.
+    private func fail(_ write: Write, _ error: Errno) {
+        if error.meansNoRoom { isFullNow = true }
+        if error.rawValue == EBUSY || error.rawValue == ESHUTDOWN {
+            failure = failure ?? error
+        } else if write.bytes > 0 {
+            failed.append(write)
         }
     }
 

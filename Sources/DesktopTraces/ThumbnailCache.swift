@@ -127,8 +127,4 @@ func localPath(ofURI uri: [UInt8], home: String?) -> [UInt8]? {
     return localPath(ofURI: uri)
 }
 
-private let thisHost: [[UInt8]] = {
-    var name = [CChar](repeating: 0, count: 256)
-    guard gethostname(&name, name.count - 1) == 0 else { return [] }
-    return [name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }]
-}()
+private let thisHost: [[UInt8]] = [hostName()].filter { !$0.isEmpty }

@@ -158,9 +158,7 @@ public final class MountSession: @unchecked Sendable {
                 takeDown(within: options.graceMilliseconds)
                 return .requested
             case .handoverRequested:
-                guard !library.holdsUnwritten, mountPoint.unmount(lazily: false) else { continue }
-                waitForEnd(options.graceMilliseconds)
-                return .requested
+                if takeDownIfUnused() { return .requested }
             case .signal(let number):
                 // First of all: a request that waits for the disk also holds up everything that waits for that request.
                 if number == SIGUSR1 { library.giveUp() }
@@ -168,11 +166,8 @@ public final class MountSession: @unchecked Sendable {
                 takeDown(within: isShort ? Self.sleepGraceMilliseconds : options.graceMilliseconds)
                 return .signal(number)
             case nil:
-                guard idle.isOver(uses: bridge.useCount, open: bridge.openCount), !library.holdsUnwritten
-                else { continue }
-                guard mountPoint.unmount(lazily: false) else { continue }
-                waitForEnd(options.graceMilliseconds)
-                return .idle
+                guard idle.isOver(uses: bridge.useCount, open: bridge.openCount) else { continue }
+                if takeDownIfUnused() { return .idle }
             }
         }
     }
@@ -184,6 +179,14 @@ public final class MountSession: @unchecked Sendable {
         // Requests that wait for long work are answered now, so that their clients let go of the mount.
         bridge.library.cancelLongTasks()
         waitForEnd(milliseconds)
+    }
+
+    /// Unmounts unless a file is open, a program's working directory is inside, or changes are left that only the user
+    /// can save or give up. Returns whether it did.
+    private func takeDownIfUnused() -> Bool {
+        guard !library.holdsUnwritten, mountPoint.unmount(lazily: false) else { return false }
+        waitForEnd(options.graceMilliseconds)
+        return true
     }
 
     /// Waits until the kernel has closed the connection, a second request or signal comes, or the time is up: a mount

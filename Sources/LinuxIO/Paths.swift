@@ -42,7 +42,7 @@ package func lastComponent(_ path: String) -> String {
     String(path.split(separator: "/").last ?? "")
 }
 
-/// What the name of a vault on a Ceph cluster begins with.
+/// The beginning of names of vaults on a Ceph cluster.
 package let clusterPrefix = "ceph:"
 
 /// Whether a path names a vault on a cluster. A directory of that name is `./ceph:…`.

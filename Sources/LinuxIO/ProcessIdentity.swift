@@ -1,5 +1,12 @@
 import Glibc
 
+/// The name of this computer, gethostname(2); empty if unknown.
+package func hostName() -> [UInt8] {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return [] }
+    return name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+}
+
 /// Distinguishes a process from every other that ran or will run under the same kernel.
 public struct ProcessIdentity: Sendable, Hashable {
     /// Inode number of its pid namespace, pid_namespaces(7); 0 if unknown.

@@ -47,7 +47,7 @@ enum Helper: String, CaseIterable {
 /// The helpers that a mount needs and does not have.
 struct MissingHelpers: Sendable {
     private let words: MountOptionParser
-    /// One that comes back is of no use to a mount that began without it.
+    /// Helpers that were missing when the mount began: it does not use them when they come back.
     private let sinceMounting: Set<Helper>
 
     init(_ words: MountOptionParser) {

@@ -249,7 +249,7 @@ struct SpaceTrash {
         do throws(Failure) {
             place = try put(entry.name.bytes, from: files, to: target, as: name, isDay: isDay)
         } catch {
-            // What was removed with a photo comes back with it, perhaps since the trash was listed.
+            // A photo brings its sidecars back, perhaps since the trash was listed.
             guard isGone(entry.name.bytes, from: files), (try? target.status(name)) != nil else {
                 throw error
             }

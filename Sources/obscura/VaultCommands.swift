@@ -92,7 +92,6 @@ func existingVault(_ arguments: Arguments) throws(Failure) -> String {
 
 /// Throws if there is no vault, so that no password is asked for in vain.
 func requireVault(_ vault: String) throws(Failure) {
-    try onVault(vault) { () throws(VaultError) in try Vault.requireReachable(vault) }
     if Vault.isVault(vault) { return }
     // A file may not be executable, and is no vault.
     if access(vault + "/.", R_OK | X_OK) != 0, errno == EACCES {

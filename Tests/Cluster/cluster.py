@@ -135,6 +135,10 @@ def promises(desk):
     require("has one space" in desk.obscura("create", VAULT, "--spaces", 2, "--size", "32M", status=2), "two spaces")
     desk.obscura("create", VAULT, "--spaces", 1)
     require("already a vault" in desk.obscura("create", VAULT, "--spaces", 1, status=1), "made twice")
+    lost = "lost/000000.0"
+    desk.cluster.run("rados", "-p", desk.cluster.POOL, "put", lost, desk.cluster.configuration)
+    desk.obscura("create", "ceph:photos/lost", "--spaces", 1, status=1)
+    require(lost in desk.cluster.run("rados", "-p", desk.cluster.POOL, "ls").split(), "a vault without header is lost")
     print("cluster: a mount, a second one, an unmount")
     desk.mount(a)
     content = {f"{number}.bin": random.randbytes(random.choice([0, 900, 70_000, 5_000_000])) for number in range(20)}

@@ -73,8 +73,6 @@ final class MemorySegments: SegmentHost, @unchecked Sendable {
         bytes.copyBytes(from: found[first..<min(first + bytes.count, found.count)])
     }
 
-    func willRead(_ segment: Int, _ range: Range<UInt64>) {}
-
     func write(
         _ segment: Int, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind
     ) throws(StoreError) {
@@ -90,16 +88,12 @@ final class MemorySegments: SegmentHost, @unchecked Sendable {
         }
     }
 
-    func openDirectly() -> (any DirectSegments)? { nil }
-
     func sync() throws(StoreError) {
         try changing("sync") { () throws(StoreError) in
             durable = written
             unsynced = []
         }
     }
-
-    func markUnsynced(_ segment: Int) {}
 
     // MARK: What there is
 
@@ -163,9 +157,6 @@ final class MemorySegments: SegmentHost, @unchecked Sendable {
         lock.withLock { written[segment] = written[segment].map { Array($0.prefix(Int(bytes))) } }
         return true
     }
-
-    func limit(to segments: Int) {}
-    func reopenAll() {}
 
     // MARK: For claims
 

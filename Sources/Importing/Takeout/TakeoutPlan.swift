@@ -226,7 +226,8 @@ struct TakeoutPlan {
         return details
     }
 
-    /// What the tables say about a photo. Where only those of other parts do, and give different dates, none counts.
+    /// A photo's metadata from the tables of its part of the export, else from those of the other parts; without a date
+    /// where these give different ones.
     private mutating func metadata(
         _ details: PartTable<AppleDetails>, _ name: String, for file: TakeoutFile, among files: Sorted
     ) -> PhotoMetadata? {
@@ -330,7 +331,7 @@ private struct GoogleSidecar {
     var part: Int
 }
 
-/// What Apple's tables of one part say about a photo.
+/// The rows of a photo in Apple's tables of one part of an export.
 private struct AppleDetails {
     /// With the paths of their tables.
     private(set) var rows: [(metadata: PhotoMetadata, path: HostPath)] = []

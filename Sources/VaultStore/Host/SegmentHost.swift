@@ -116,6 +116,15 @@ protocol SegmentHost: AnyObject, Sendable {
     ) throws(StoreError) -> Bool
 }
 
+/// Of a host without files that grow, are opened or are cached.
+extension SegmentHost {
+    func willRead(_ segment: Int, _ range: Range<UInt64>) {}
+    func openDirectly() -> (any DirectSegments)? { nil }
+    func markUnsynced(_ segment: Int) {}
+    func limit(to segments: Int) {}
+    func reopenAll() {}
+}
+
 /// Writes to segments that no cache holds back.
 protocol DirectSegments: AnyObject {
     /// Writes whole pages. Returns false if the host refuses such a write.

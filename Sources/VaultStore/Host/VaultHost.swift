@@ -113,10 +113,10 @@ protocol SharedHost: VaultHost {
     /// Calls `handOver` when another mount asks for the vault. Without it the vault is not handed over.
     func whenAsked(_ handOver: @escaping @Sendable () -> Void) throws(VaultError)
 
-    /// What the mount that has the vault wrote about itself.
+    /// The note of the mount that has the vault, if it can be read.
     var holderNote: [UInt8]? { get }
 
-    /// Writes that for other mounts; it goes with the lock.
+    /// Writes this mount's note. Valid while it has the lock.
     func setHolderNote(_ note: [UInt8]) throws(VaultError)
 }
 

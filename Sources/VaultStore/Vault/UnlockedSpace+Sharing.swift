@@ -11,9 +11,7 @@ extension UnlockedSpace {
     /// - Parameter handOver: called when another mount asks; nil: the vault stays here until the unmount.
     public func share(handOver: (@Sendable () -> Void)?) throws(VaultError) {
         guard let shared = vault as? any SharedHost else { return }
-        var name = [CChar](repeating: 0, count: 256)
-        gethostname(&name, name.count - 1)
-        let host = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let host = String(decoding: hostName(), as: UTF8.self)
         try shared.setHolderNote(HolderNote(key).sealed("\(host), since \(localTime())"))
         if let handOver { try shared.whenAsked(handOver) }
     }
@@ -27,7 +25,7 @@ extension UnlockedSpace {
     }
 }
 
-/// What a mount tells about itself to mounts with the same password: sealed, so that nobody else reads it.
+/// A mount's computer and beginning, sealed for mounts with the same password: nobody else reads it.
 struct HolderNote {
     private let key: SealingKey
     private static let associated = Array("obscura 1 holder".utf8)

@@ -20,10 +20,10 @@ struct ClusterAddress: Equatable {
     }
 
     func connected() throws(VaultError) -> ClusterPool {
-        guard ClusterPool.isAvailable else {
-            throw .system(Errno(ELIBACC), "a vault on a cluster takes librados2: install it")
-        }
         do throws(Errno) { return try ClusterPool(pool: pool, namespace: namespace) } catch {
+            if error.rawValue == ELIBACC {
+                throw .system(error, "a vault on a cluster takes librados2: install it")
+            }
             throw .system(error, "cannot reach pool \(pool) of the Ceph cluster")
         }
     }

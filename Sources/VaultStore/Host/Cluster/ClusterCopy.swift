@@ -133,7 +133,7 @@ struct ClusterCopy {
                 }
                 try onDestination { () throws(VaultError) in
                     try stored { () throws(StoreError) in
-                        try to.write(number, at: offset, UnsafeRawBufferPointer(part), .other)
+                        try to.write(number, at: offset, UnsafeRawBufferPointer(part), .body)
                     }
                 }
                 offset += UInt64(part.count)

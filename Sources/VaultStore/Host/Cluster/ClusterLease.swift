@@ -1,6 +1,7 @@
 import ClusterIO
 import Glibc
 import LinuxIO
+import VaultCrypto
 
 /// The lock of a vault on a cluster, renewed until it is given up or lost.
 ///
@@ -26,15 +27,15 @@ final class ClusterLease: @unchecked Sendable {
     /// The attribute of the header with the addresses of the client that has the lock.
     private static let holder = "obscura.holder"
     private static let requestsAtOnce = 64
+    /// A lock that nobody renews has ended then.
+    private static let endMilliseconds = (seconds + 2) * 1000
     private static let handoverMilliseconds: Int64 = 10_000
+    /// Nobody is told that a lock is free, so it is tried again and again.
+    private static let pollMicroseconds: UInt32 = 100_000
 
     init(_ pool: ClusterPool, _ address: ClusterAddress) {
         (self.pool, self.address) = (pool, address)
-        var bytes = [UInt8](repeating: 0, count: 8)
-        let count = getentropy(&bytes, bytes.count)
-        precondition(count == 0, "getentropy(3) gives eight bytes")
-        let cookie = bytes.map { String($0, radix: 16) }.joined(separator: "-")
-        clusterLock = ClusterLock(cookie: cookie, seconds: Self.seconds)
+        clusterLock = ClusterLock(cookie: String(randomNumber(), radix: 16), seconds: Self.seconds)
     }
 
     // MARK: The vault
@@ -42,36 +43,31 @@ final class ClusterLease: @unchecked Sendable {
     /// Locks the vault. Throws EBUSY if another client holds it: one that is alive is found within two renewals; the
     /// lock of one that is gone is waited for, and then it is shut out.
     func begin() throws(Errno) {
-        try take(address.header)
+        try take(address.header, within: Self.endMilliseconds, unlessRenewed: true)
         try shutOutFormer()
     }
 
     /// As `begin`, after asking the holder to hand the vault over. Throws EBUSY if it does not.
     func beginAfterAsking() throws(Errno) {
         guard pool.ask(address.header) else { throw Errno(EBUSY) }
-        let deadline = MonotonicClock.milliseconds + Self.handoverMilliseconds
-        while true {
-            do throws(Errno) {
-                try pool.take(clusterLock, of: address.header)
-                keep(address.header)
-                return try shutOutFormer()
-            } catch {
-                guard error.rawValue == EBUSY, MonotonicClock.milliseconds < deadline else { throw error }
-            }
-            usleep(50_000)
-        }
+        try take(address.header, within: Self.handoverMilliseconds)
+        try shutOutFormer()
     }
 
     private func shutOutFormer() throws(Errno) {
-        if let former = try pool.attribute(Self.holder, of: address.header), !former.isEmpty {
-            try shutOut(former)
-        }
-        try pool.setAttribute(Self.holder, of: address.header, to: pool.addresses())
+        let former = try pool.attribute(Self.holder, of: address.header)
+        if !former.isEmpty { try shutOut(String(decoding: former, as: UTF8.self)) }
+        try pool.setAttribute(Self.holder, of: address.header, to: Array(pool.addresses().utf8))
     }
 
-    /// Takes an object's lock, waiting for that of a client that is gone.
-    private func take(_ object: String) throws(Errno) {
-        let deadline = MonotonicClock.milliseconds + (Self.seconds + 2) * 1000
+    /// Takes an object's lock, trying for so long. Throws EBUSY if another client keeps it.
+    ///
+    /// - Parameter unlessRenewed: throws that as soon as the other client renews it. Only before this client renews
+    ///   locks of its own: their versions would be taken for that.
+    private func take(
+        _ object: String, within milliseconds: Int64, unlessRenewed: Bool = false
+    ) throws(Errno) {
+        let deadline = MonotonicClock.milliseconds + milliseconds
         var version: UInt64?
         while true {
             do throws(Errno) {
@@ -80,11 +76,12 @@ final class ClusterLease: @unchecked Sendable {
             } catch {
                 guard error.rawValue == EBUSY, MonotonicClock.milliseconds < deadline else { throw error }
             }
-            let seen = try pool.version(of: object)
-            // It was renewed, or somebody else has taken it.
-            if let version, version != seen { throw Errno(EBUSY) }
-            version = seen
-            usleep(200_000)
+            if unlessRenewed {
+                let seen = try pool.version(of: object)
+                if let version, version != seen { throw Errno(EBUSY) }
+                version = seen
+            }
+            usleep(Self.pollMicroseconds)
         }
     }
 
@@ -160,7 +157,7 @@ final class ClusterLease: @unchecked Sendable {
     func requireLock(of object: String) throws(Errno) {
         try requireHeld()
         if lock.withLock({ objects.contains(object) }) { return }
-        try take(object)
+        try take(object, within: Self.endMilliseconds)
     }
 
     /// Gives everything up. The pool's writes have ended.
@@ -173,7 +170,7 @@ final class ClusterLease: @unchecked Sendable {
             return isLost ? [] : objects
         }
         guard held.contains(address.header) else { return }
-        try? pool.setAttribute(Self.holder, of: address.header, to: nil)
+        try? pool.setAttribute(Self.holder, of: address.header, to: [])
         for object in held { pool.giveUp(clusterLock, of: object) }
     }
 }

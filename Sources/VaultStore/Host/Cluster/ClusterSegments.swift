@@ -5,7 +5,8 @@ import VaultFormat
 
 /// The segments of the space of a vault on a cluster, striped over objects.
 ///
-/// Writes return before they are answered, except that a root is begun only once all writes before it are durable. An
+/// Writes return before they are answered, except that a root is begun only once all writes before it are durable: an
+/// earlier mount has left none without. An
 /// object that does not exist, of a segment that does, is a hole.
 final class ClusterSegments: SegmentHost, @unchecked Sendable {
     private let vault: VaultCluster
@@ -45,15 +46,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func read(
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(StoreError) {
-        var reads: [ClusterPool.Read] = []
-        var done = 0
-        for part in parts(offset..<offset + UInt64(bytes.count)) {
-            let count = part.range.count
-            reads.append(
-                ClusterPool.Read(
-                    object(segment, part.index), at: part.range.lowerBound, into: bytes.slice(done, count)))
-            done += count
-        }
+        let reads = reads(of: segment, at: offset, into: bytes)
         let counts: [Int?]
         do throws(Errno) { counts = try pool.read(reads) } catch { throw failed(error) }
         if counts.contains(nil), !exists(segment) { throw .damaged }
@@ -62,7 +55,16 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         }
     }
 
-    func willRead(_ segment: Int, _ range: Range<UInt64>) {}
+    private func reads(
+        of segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
+    ) -> [ClusterPool.Read] {
+        var done = 0
+        return parts(offset..<offset + UInt64(bytes.count)).map { index, range in
+            defer { done += range.count }
+            return ClusterPool.Read(
+                object(segment, index), at: range.lowerBound, into: bytes.slice(done, range.count))
+        }
+    }
 
     func write(
         _ segment: Int, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind
@@ -83,17 +85,20 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         } catch { throw failed(error) }
     }
 
-    /// The objects with the roots are changed only under this client's lock.
     private func start(
         _ step: ClusterPool.Step, _ segment: Int, _ index: Int, _ whenFull: ClusterPool.WhenFull = .force
     ) throws(Errno) {
-        let object = object(segment, index)
-        guard segment < 2, index == 0 else { return try pool.start([step], on: object, whenFull) }
-        try vault.lease.requireLock(of: object)
-        try pool.start([.requireLock(vault.lease.clusterLock), step], on: object, whenFull)
+        try pool.start(locked(step, segment, index), on: object(segment, index), whenFull)
     }
 
-    func openDirectly() -> (any DirectSegments)? { nil }
+    /// The objects with the roots are changed only under this client's lock.
+    private func locked(
+        _ step: ClusterPool.Step, _ segment: Int, _ index: Int
+    ) throws(Errno) -> [ClusterPool.Step] {
+        guard segment < 2, index == 0 else { return [step] }
+        try vault.lease.requireLock(of: object(segment, index))
+        return [.requireLock(vault.lease.clusterLock), step]
+    }
 
     func sync() throws(StoreError) {
         do throws(Errno) {
@@ -101,9 +106,6 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
             try vault.lease.requireHeld()
         } catch { throw failed(error) }
     }
-
-    /// Every write of an earlier mount was answered before its root.
-    func markUnsynced(_ segment: Int) {}
 
     // MARK: Sizes
 
@@ -129,7 +131,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     func exists(_ segment: Int) -> Bool {
         if lock.withLock({ known.contains(segment) }) { return true }
-        guard let size = try? pool.size(of: object(segment)), size >= 0 else { return false }
+        guard (try? pool.size(of: object(segment))) != nil else { return false }
         lock.withLock { _ = known.insert(segment) }
         return true
     }
@@ -181,7 +183,9 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         do throws(Errno) {
             let size = try pool.size(of: object(segment, last)) ?? 0
             let rest = end - UInt64(last) * Self.objectBytes
-            if size > rest { try pool.apply([.truncation(rest)], on: object(segment, last)) }
+            if size > rest {
+                try pool.apply(locked(.truncation(rest), segment, last), on: object(segment, last))
+            }
             return true
         } catch {
             vault.lease.note(error)
@@ -202,9 +206,6 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         return true
     }
 
-    func limit(to segments: Int) {}
-    func reopenAll() {}
-
     // MARK: For claims
 
     var isOnLocalDisk: Bool { false }
@@ -212,14 +213,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func readAnew(
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(Errno) {
-        for part in parts(offset..<offset + UInt64(bytes.count)) {
-            let start = Int(UInt64(part.index) * Self.objectBytes + part.range.lowerBound - offset)
-            _ = try pool.read([
-                ClusterPool.Read(
-                    object(segment, part.index), at: part.range.lowerBound,
-                    into: bytes.slice(start, part.range.count))
-            ])
-        }
+        _ = try pool.read(reads(of: segment, at: offset, into: bytes))
     }
 
     func writeAnew(

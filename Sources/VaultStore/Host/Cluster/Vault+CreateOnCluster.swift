@@ -41,12 +41,14 @@ extension Vault {
 }
 
 extension VaultCluster {
-    /// Makes the header of a new vault, full of random bytes. Throws `notEmpty` if there is one.
+    /// Makes the header of a new vault, full of random bytes. Throws `notEmpty` if there is any object of a vault of
+    /// this name: it may have lost no more than its header.
     static func make(_ address: ClusterAddress, path: String) throws(VaultError) -> VaultCluster {
         let pool = try address.connected()
         var random = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
         random.withUnsafeMutableBytes { fillRandom($0) }
         do throws(Errno) {
+            guard try pool.objects(prefix: address.name + "/").isEmpty else { throw Errno.exists }
             try pool.apply([.creation, .writeArray(random, at: 0)], on: address.header)
         } catch {
             if error == .exists { throw .notEmpty(path) }

@@ -22,15 +22,13 @@ extension VaultCluster: SharedHost {
     }
 
     var holderNote: [UInt8]? {
-        guard let text = try? pool.attribute(Self.note, of: address.header), !text.isEmpty else { return nil }
-        return text.split(separator: " ").compactMap { UInt8($0) }
+        try? pool.attribute(Self.note, of: address.header)
     }
 
     func setHolderNote(_ note: [UInt8]) throws(VaultError) {
         do throws(Errno) {
             try lease.requireHeld()
-            let text = note.map(String.init).joined(separator: " ")
-            try pool.setAttribute(Self.note, of: address.header, to: text)
+            try pool.setAttribute(Self.note, of: address.header, to: note)
         } catch { throw .system(error, "cannot tell other mounts of this one") }
     }
 }
