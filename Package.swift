@@ -88,7 +88,9 @@ let package = Package(
             linking: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
         layer("ClusterIO", uses: ["LinuxIO"]),
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "ClusterIO", "LinuxIO"]),
-        layer("VaultCatalogue", uses: ["CSQLite", "CatalogueRows", "VaultStore", "VaultFormat", "LinuxIO"]),
+        layer(
+            "VaultCatalogue",
+            uses: ["CSQLite", "CatalogueRows", "FileRequests", "VaultStore", "VaultFormat", "LinuxIO"]),
         layer(
             "PhotoLibrary",
             uses: [
@@ -194,7 +196,8 @@ let package = Package(
         tests(
             "VaultCatalogueTests",
             uses: [
-                "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
+                "VaultCatalogue", "CatalogueRows", "FileRequests", "VaultStore", "VaultCrypto", "VaultFormat",
+                "LinuxIO",
                 "TestSupport", "CSQLite",
             ]),
         // Threads for tests that wait: a test target, as the program's static build has no Testing.

@@ -213,10 +213,10 @@ public struct Importer {
         let found = try session.locked { tree throws(FileError) -> UInt64? in
             var parent = album
             if parent == nil {
-                parent = try sql(tree.tables.dentry(WellKnownInode.moments, dayName(day)))?.ino
+                parent = try tree.tables.dentries.entry(WellKnownInode.moments, dayName(day))?.ino
             }
             guard let parent else { return nil }
-            return try sql(tree.tables.dentry(parent, sidecar.name.bytes))?.ino
+            return try tree.tables.dentries.entry(parent, sidecar.name.bytes)?.ino
         }
         guard let found, try library.search.holds(found, sidecar.source) else { return nil }
         return found
@@ -305,7 +305,7 @@ public struct Importer {
     ) throws(FileError) -> [UInt64] {
         var taken: [UInt64] = []
         var candidate = name
-        while taken.count < Self.numbersMax, let row = try sql(tree.tables.dentry(directory, candidate)) {
+        while taken.count < Self.numbersMax, let row = try tree.tables.dentries.entry(directory, candidate) {
             taken.append(row.ino)
             candidate = numberedName(name, taken.count + 1)
         }

@@ -168,8 +168,8 @@ public final class TrashIntake {
     private func date(_ name: Name, in directory: UInt64, changed: [UInt64]) throws(FileError) {
         let now = library.session.clock.wall
         try library.session.change { change throws(FileError) in
-            guard let row = try sql(change.tree.tables.dentry(directory, name.bytes)) else { return }
-            try sql(change.tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
+            guard let row = try change.tree.tables.dentries.entry(directory, name.bytes) else { return }
+            try change.tree.tables.trash.store(TrashRow(ino: row.ino, id: row.id, since: now))
             for ino in [directory] + changed { change.tree.kernelNames.noteChange(of: ino) }
         }
     }

@@ -106,13 +106,12 @@ public final class VersionIndex {
             for directory in try tree.rows(of: root) {
                 guard let photo = versionedFile(named: directory.name) else { continue }
                 var versions: [UInt64] = []
-                try sql(
-                    tree.tables.eachDentry(in: directory.ino, after: 0) {
-                        versions.append($0.ino)
-                        return true
-                    })
+                try tree.tables.dentries.each(in: directory.ino, after: 0) {
+                    versions.append($0.ino)
+                    return true
+                }
                 for ino in versions {
-                    guard let version = try sql(tree.tables.inode(ino)) else { continue }
+                    guard let version = try tree.tables.inodes.row(ino) else { continue }
                     found[version.size, default: []].append(Version(ino: ino, photo: photo))
                 }
             }

@@ -1,3 +1,4 @@
+public import FileRequests
 import LinuxIO
 public import VaultFormat
 public import VaultStore
@@ -68,24 +69,37 @@ public final class Catalogue: ExtentRows, @unchecked Sendable {
         path: String, vfs: String?, _ access: Schema.Access, cacheKibibytes: Int,
         pageCount: @escaping () -> UInt32, _ schema: Schema
     ) throws(CatalogueError) {
-        connection = try Connection(
+        let connection = try opening { () throws(FileError) in
+            try Self.connect(
+                path: path, vfs: vfs, access, cacheKibibytes: cacheKibibytes, pageCount: pageCount)
+        }
+        isUpdated = try schema.prepare(connection, access) && access == .writing
+        (self.connection, tables) = (connection, Tables(connection))
+        try opening { () throws(FileError) in
+            if access == .overlay { try connection.execute("PRAGMA query_only=ON") }
+            try connection.execute("BEGIN")
+        }
+    }
+
+    private static func connect(
+        path: String, vfs: String?, _ access: Schema.Access, cacheKibibytes: Int,
+        pageCount: @escaping () -> UInt32
+    ) throws(FileError) -> Connection {
+        let connection = try Connection(
             path: path, vfs: vfs, readOnly: access == .reading, pageCount: pageCount)
         try connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         try connection.execute("PRAGMA journal_mode=MEMORY")
         try connection.execute("PRAGMA synchronous=OFF")
         try connection.execute("PRAGMA temp_store=MEMORY")
-        try connection.execute("PRAGMA page_size=\(Self.pageBytes)")
+        try connection.execute("PRAGMA page_size=\(pageBytes)")
         try connection.execute("PRAGMA cache_size=-\(cacheKibibytes)")
         // Freed pages become zeros, and these take no slots.
         try connection.execute("PRAGMA secure_delete=ON")
         // Untrusted: anyone who knows the password may have written it.
         try connection.execute("PRAGMA cell_size_check=ON")
         try connection.execute("PRAGMA trusted_schema=OFF")
-        if access != .reading { try connection.reserveBytes(Int32(Self.reservedBytesPerPage)) }
-        isUpdated = try schema.prepare(connection, access) && access == .writing
-        if access == .overlay { try connection.execute("PRAGMA query_only=ON") }
-        tables = try Tables(connection)
-        try connection.execute("BEGIN")
+        if access != .reading { try connection.reserveBytes(Int32(reservedBytesPerPage)) }
+        return connection
     }
 
     /// Runs `body` on the tables, with the lock held and inside the transaction. The tables must not be used without
@@ -100,8 +114,8 @@ public final class Catalogue: ExtentRows, @unchecked Sendable {
     /// Ends the transaction and begins the next, in one critical section with `before`, which writes changes that are
     /// still in memory, and `freeze`, which takes the store's state of this very moment.
     public func commitTransaction<F>(
-        before: (Tables) throws(CatalogueError) -> Void, freeze: () -> F
-    ) throws(CatalogueError) -> F {
+        before: (Tables) throws(FileError) -> Void, freeze: () -> F
+    ) throws(FileError) -> F {
         lock.lock()
         defer { lock.unlock() }
         try before(tables)
@@ -111,18 +125,18 @@ public final class Catalogue: ExtentRows, @unchecked Sendable {
         return frozen
     }
 
-    /// Whether a run lies in any of these sectors; see `Tables.isAnyNamed`. Takes the lock.
+    /// Whether a run lies in any of these sectors; see `ExtentTable.isAnyNamed`. Takes the lock.
     public func isReferenced(_ sectors: Range<UInt64>) throws(StoreError) -> Bool {
-        do throws(CatalogueError) {
-            return try locked { tables throws(CatalogueError) in try tables.isAnyNamed(sectors) }
+        do throws(FileError) {
+            return try locked { tables throws(FileError) in try tables.extents.isAnyNamed(sectors) }
         } catch { throw .damaged }
     }
 
-    /// See `Tables.firstRuns`. Takes the lock.
+    /// See `RunQueries.first`. Takes the lock.
     public func firstRuns(in sectors: Range<UInt64>, limit: Int) throws(StoreError) -> [CheckedRun] {
-        do throws(CatalogueError) {
-            return try locked { tables throws(CatalogueError) in
-                try tables.firstRuns(in: sectors, limit: limit)
+        do throws(FileError) {
+            return try locked { tables throws(FileError) in
+                try tables.runs.first(in: sectors, limit: limit)
             }
         } catch { throw .damaged }
     }
@@ -130,45 +144,4 @@ public final class Catalogue: ExtentRows, @unchecked Sendable {
     /// False after an error so grave that SQLite rolled the transaction back: memory then no longer matches the tables,
     /// and nothing more may be written.
     public var isIntact: Bool { lock.withLock { connection.isInTransaction } }
-}
-
-/// Typed queries on the tables. Handed out by `Catalogue.locked`: use them under its lock only.
-public final class Tables {
-    let inodes: InodeStatements
-    let dentries: DentryStatements
-    let extents: ExtentStatements
-    let details: DetailStatements
-    let photos: PhotoStatements
-    let trash: TrashStatements
-    let copies: CopyStatements
-    let thumbnails: ThumbnailStatements
-    let thumbnailPending: ThumbnailPendingStatements
-    let identities: IdentityStatements
-    let versions: VersionStatements
-    let views: ViewStatements
-    let connection: Connection
-    /// Whether the indexes by sector agree with their tables. If not, a check reads whole tables.
-    public var trustsSectorIndexes = true
-
-    init(_ connection: Connection) throws(CatalogueError) {
-        self.connection = connection
-        inodes = InodeStatements(connection)
-        dentries = DentryStatements(connection)
-        extents = ExtentStatements(connection)
-        details = DetailStatements(connection)
-        photos = PhotoStatements(connection)
-        trash = TrashStatements(connection)
-        copies = CopyStatements(connection)
-        thumbnails = ThumbnailStatements(connection)
-        thumbnailPending = ThumbnailPendingStatements(connection)
-        identities = IdentityStatements(connection)
-        versions = VersionStatements(connection)
-        views = ViewStatements(connection)
-    }
-
-    /// Count of row changes since the connection was opened, which shows whether a call changed anything.
-    public var changeCount: Int64 { connection.changeCount }
-
-    /// See `Catalogue.isIntact`.
-    public var isIntact: Bool { connection.isInTransaction }
 }

@@ -1,7 +1,8 @@
 import CSQLite
+import FileRequests
 public import VaultFormat
 
-/// Errors of the catalogue.
+/// The reason for which a catalogue cannot be opened.
 public enum CatalogueError: Error, Sendable, Equatable {
     /// A page cannot be read, or its contents are invalid.
     case damaged
@@ -9,16 +10,19 @@ public enum CatalogueError: Error, Sendable, Equatable {
     case noRoom
     /// Made by a later release, which is needed.
     case newer(NewerVersion)
-    /// SQLite failed, with its result code: a bug, or a machine without memory.
-    case failed(Int32)
 
+    init(_ error: FileError) { self = error == .noRoom ? .noRoom : .damaged }
+}
+
+/// Runs a step of opening a catalogue.
+func opening<R>(_ step: () throws(FileError) -> R) throws(CatalogueError) -> R {
+    do throws(FileError) { return try step() } catch { throw CatalogueError(error) }
+}
+
+extension FileError {
+    /// The error for a result code of SQLite: `damaged` but for a full database.
     init(code: Int32) {
-        switch code & 0xFF {
-        // Interrupted by `WorkLimit`: no sound database takes so much work.
-        case SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_NOTADB, SQLITE_CANTOPEN, SQLITE_INTERRUPT: self = .damaged
-        case SQLITE_FULL: self = .noRoom
-        default: self = .failed(code)
-        }
+        self = code & 0xFF == SQLITE_FULL ? .noRoom : .damaged
     }
 }
 
@@ -32,7 +36,7 @@ final class Connection {
     /// - Parameter pageCount: the present number of pages, which limits the work of a statement.
     init(
         path: String, vfs: String?, readOnly: Bool, pageCount: @escaping () -> UInt32 = { 0 }
-    ) throws(CatalogueError) {
+    ) throws(FileError) {
         var opened: OpaquePointer?
         let flags =
             (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
@@ -40,7 +44,7 @@ final class Connection {
         let code = sqlite3_open_v2(path, &opened, flags, vfs)
         guard code == SQLITE_OK, let opened else {
             sqlite3_close(opened)
-            throw CatalogueError(code: code)
+            throw FileError(code: code)
         }
         handle = opened
         limit = WorkLimit(handle, pageCount)
@@ -53,21 +57,21 @@ final class Connection {
     }
 
     /// Runs SQL that returns nothing.
-    func execute(_ sql: String) throws(CatalogueError) {
+    func execute(_ sql: String) throws(FileError) {
         limit.begin()
         defer { limit.end() }
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
-        guard code == SQLITE_OK else { throw CatalogueError(code: code) }
+        guard code == SQLITE_OK else { throw FileError(code: code) }
     }
 
     /// A statement of this connection; errors in it are found when it is used.
     func prepare(_ sql: String) -> Statement { Statement(self, sql) }
 
     /// Reserves `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first write.
-    func reserveBytes(_ count: Int32) throws(CatalogueError) {
+    func reserveBytes(_ count: Int32) throws(FileError) {
         var count = count
         let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
-        guard code == SQLITE_OK else { throw CatalogueError(code: code) }
+        guard code == SQLITE_OK else { throw FileError(code: code) }
     }
 
     /// sqlite3_total_changes64.
@@ -144,15 +148,15 @@ final class Statement {
     }
 
     /// True while there is a row.
-    private func step() throws(CatalogueError) -> Bool {
-        guard let handle else { throw CatalogueError(code: preparingCode) }
+    private func step() throws(FileError) -> Bool {
+        guard let handle else { throw FileError(code: preparingCode) }
         if !isRunning { limit.begin() }
         isRunning = true
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }
         if code == SQLITE_DONE { return false }
         reset()
-        throw CatalogueError(code: code)
+        throw FileError(code: code)
     }
 
     private func reset() {
@@ -162,17 +166,17 @@ final class Statement {
     }
 
     /// Runs a statement that returns no rows.
-    func run() throws(CatalogueError) {
-        guard let handle else { throw CatalogueError(code: preparingCode) }
+    func run() throws(FileError) {
+        guard let handle else { throw FileError(code: preparingCode) }
         limit.begin()
         let code = sqlite3_step(handle)
         sqlite3_reset(handle)
         limit.end()
-        guard code == SQLITE_DONE else { throw CatalogueError(code: code) }
+        guard code == SQLITE_DONE else { throw FileError(code: code) }
     }
 
     /// Runs a query for at most one row.
-    func one<R>(_ row: (Statement) -> R) throws(CatalogueError) -> R? {
+    func one<R>(_ row: (Statement) -> R) throws(FileError) -> R? {
         guard try step() else {
             reset()
             return nil
@@ -182,7 +186,7 @@ final class Statement {
     }
 
     /// Runs a query and returns its rows.
-    func all<R>(_ row: (Statement) -> R) throws(CatalogueError) -> [R] {
+    func all<R>(_ row: (Statement) -> R) throws(FileError) -> [R] {
         var rows: [R] = []
         defer { reset() }
         while try step() { rows.append(try judged(row)) }
@@ -190,14 +194,14 @@ final class Statement {
     }
 
     /// Runs a query until `row` returns false or the rows end.
-    func each(_ row: (Statement) -> Bool) throws(CatalogueError) {
+    func each(_ row: (Statement) -> Bool) throws(FileError) {
         defer { reset() }
         while try step() {
             if try !judged(row) { break }
         }
     }
 
-    private func judged<R>(_ row: (Statement) -> R) throws(CatalogueError) -> R {
+    private func judged<R>(_ row: (Statement) -> R) throws(FileError) -> R {
         let result = row(self)
         if isPlausible { return result }
         isPlausible = true

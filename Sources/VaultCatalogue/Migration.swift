@@ -1,3 +1,4 @@
+import FileRequests
 import VaultFormat
 
 /// A step from one version of the tables to the next.
@@ -11,7 +12,7 @@ struct Migration: Sendable {
     /// SQL, a statement each. `CREATE INDEX` is left out where nothing is written, and where the index is there.
     var statements: [String] = []
     /// Changes rows, after the statements.
-    var transform: (@Sendable (Connection) throws(CatalogueError) -> Void)?
+    var transform: (@Sendable (Connection) throws(FileError) -> Void)?
 
     /// All steps. To change the tables: change `Schema.statements`, add a step here, and a golden vault by
     /// `scripts/golden`.

@@ -1,4 +1,5 @@
 import CSQLite
+import FileRequests
 import VaultFormat
 
 /// The tables, and the steps by which catalogues of older versions come to them. IDs (inode, content, dentry) are never
@@ -134,20 +135,30 @@ struct Schema: Sendable {
     /// - Returns: whether an older version was brought up to date.
     @discardableResult
     func prepare(_ connection: Connection, _ access: Access) throws(CatalogueError) -> Bool {
+        let newer = try opening { () throws(FileError) in try newerVersion(of: connection) }
+        if let newer { throw .newer(newer) }
+        return try opening { () throws(FileError) in try prepareKnown(connection, access) }
+    }
+
+    /// The version of the tables if this release does not know it.
+    private func newerVersion(of connection: Connection) throws(FileError) -> NewerVersion? {
         let found = try Self.version(of: connection)
-        if found > version {
-            let release = try connection.prepare("PRAGMA application_id").one {
-                Release(number: UInt32(truncatingIfNeeded: $0.integer(0)))
-            }
-            throw .newer(NewerVersion(.catalogue, version: found, release: release ?? .unknown))
+        guard found > version else { return nil }
+        let release = try connection.prepare("PRAGMA application_id").one {
+            Release(number: UInt32(truncatingIfNeeded: $0.integer(0)))
         }
+        return NewerVersion(.catalogue, version: found, release: release ?? .unknown)
+    }
+
+    private func prepareKnown(_ connection: Connection, _ access: Access) throws(FileError) -> Bool {
+        let found = try Self.version(of: connection)
         if found == version {
             try requireShape(connection)
             return false
         }
         guard found > 0 else {
             guard found == 0 else { throw .damaged }
-            try inTransaction(connection) { () throws(CatalogueError) in try connection.execute(statements) }
+            try inTransaction(connection) { () throws(FileError) in try connection.execute(statements) }
             return false
         }
         let steps = migrations.filter { $0.version > found }
@@ -156,7 +167,7 @@ struct Schema: Sendable {
             return false
         }
         try requirePlainTables(connection)
-        try inTransaction(connection) { () throws(CatalogueError) in
+        try inTransaction(connection) { () throws(FileError) in
             for step in steps { try take(step, connection, withIndexes: access == .writing) }
             try requireShape(
                 connection, lacking: access == .writing ? [] : steps.flatMap(\.statements))
@@ -164,7 +175,7 @@ struct Schema: Sendable {
         return true
     }
 
-    static func version(of connection: Connection) throws(CatalogueError) -> Int {
+    static func version(of connection: Connection) throws(FileError) -> Int {
         try connection.prepare("PRAGMA user_version").one { Int($0.integer(0)) } ?? 0
     }
 
@@ -178,10 +189,10 @@ struct Schema: Sendable {
 
     /// Runs `body`, and notes the newest version. An error leaves the database as it was.
     private func inTransaction(
-        _ connection: Connection, _ body: () throws(CatalogueError) -> Void
-    ) throws(CatalogueError) {
+        _ connection: Connection, _ body: () throws(FileError) -> Void
+    ) throws(FileError) {
         try connection.execute("BEGIN")
-        do throws(CatalogueError) {
+        do throws(FileError) {
             try body()
             try connection.execute("PRAGMA user_version = \(version)")
             let release = migrations.last?.release ?? .unknown
@@ -196,16 +207,13 @@ struct Schema: Sendable {
 
     private func take(
         _ step: Migration, _ connection: Connection, withIndexes: Bool
-    ) throws(CatalogueError) {
+    ) throws(FileError) {
         for statement in step.statements {
             if Migration.makesIndex(statement) {
                 let isThere = try Self.shape(of: connection).contains(Self.words(statement.utf8))
                 if !withIndexes || isThere { continue }
             }
-            do throws(CatalogueError) { try connection.execute(statement) } catch {
-                // The statement is right for tables of the version before.
-                throw error == .failed(SQLITE_ERROR) ? .damaged : error
-            }
+            try connection.execute(statement)
         }
         try step.transform?(connection)
     }
@@ -215,7 +223,7 @@ struct Schema: Sendable {
     /// Throws `damaged` if the database has anything but these tables and indexes.
     ///
     /// - Parameter lacking: statements of indexes that may be missing.
-    private func requireShape(_ connection: Connection, lacking: [String] = []) throws(CatalogueError) {
+    private func requireShape(_ connection: Connection, lacking: [String] = []) throws(FileError) {
         let found = try Self.shape(of: connection)
         let ours = Set(
             statements.utf8.split(separator: UInt8(ascii: ";")).map { Self.words($0) }
@@ -225,7 +233,7 @@ struct Schema: Sendable {
     }
 
     /// Throws `damaged` if the database has anything but tables and indexes: a trigger would run while it is changed.
-    private func requirePlainTables(_ connection: Connection) throws(CatalogueError) {
+    private func requirePlainTables(_ connection: Connection) throws(FileError) {
         for words in try Self.shape(of: connection) {
             guard words.count > 2, words[0] == "CREATE", ["TABLE", "INDEX", "UNIQUE"].contains(words[1])
             else {
@@ -235,7 +243,7 @@ struct Schema: Sendable {
     }
 
     /// The statements of everything in the database, as words.
-    private static func shape(of connection: Connection) throws(CatalogueError) -> Set<[String]> {
+    private static func shape(of connection: Connection) throws(FileError) -> Set<[String]> {
         let query = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
         return Set(try query.all { words($0.bytes(0)) })
     }

@@ -59,7 +59,7 @@ private func auditRecords(_ space: Space, _ database: Connection) throws {
     try Catalogue(storage: space, readOnly: true).locked { tables in
         let tree = try Tree(tables, LibraryOptions(owner: (0, 0), mountedByRoot: true))
         for id in due {
-            let run = try #require(try tables.identity(id), "inode \(id) has no record")
+            let run = try #require(try tables.identities.location(id), "inode \(id) has no record")
             let plain = try space.read(role: .identity, content: id, run: run, chunk: 0, into: buffer)
             var found = try #require(Recorded.decode(plain)).content
             let known = try tree.records.record(of: id)

@@ -144,7 +144,9 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     }
 
     private func recordBytes(_ tables: Tables) throws(FileError) -> UInt64 {
-        try sql(tables.identities(after: 0, limit: .max)).reduce(0) { $0 + UInt64($1.run.sectorCount * 512) }
+        try tables.identities.locations(after: 0, limit: .max).reduce(0) {
+            $0 + UInt64($1.run.sectorCount * 512)
+        }
     }
 
     /// Closes the library of which everything was removed: the space must be as it was when it was new, once

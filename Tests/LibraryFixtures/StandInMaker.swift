@@ -142,7 +142,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 extension Fixture {
     /// The kept pictures of a photo.
     func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
-        try library.session.locked { tree throws(FileError) in try sql(tree.tables.thumbnails(of: ino)) }
+        try library.session.locked { tree throws(FileError) in try tree.tables.thumbnails.rows(of: ino) }
     }
 
     /// A fixture whose pictures are made by a stand-in. Nothing is made ahead unless `settleMilliseconds` is given.

@@ -1,3 +1,4 @@
+import FileRequests
 import Foundation
 import LinuxIO
 import TestSupport
@@ -31,7 +32,7 @@ import VaultStore
 
     func commit(_ space: Space, _ catalogue: Catalogue, durable: Bool) throws {
         let frozen = try catalogue.commitTransaction(
-            before: { (_: Tables) throws(CatalogueError) in }, freeze: { space.freeze() })
+            before: { (_: Tables) throws(FileError) in }, freeze: { space.freeze() })
         try space.publish(frozen, durable: durable)
     }
 
@@ -40,18 +41,18 @@ import VaultStore
         for round in 0..<5 {
             let (space, catalogue) = try open()
             for other in 0..<round {
-                let found = try catalogue.locked { (tables: Tables) throws(CatalogueError) in
-                    try tables.dentry(3, Array("name-\(other)-1999".utf8))
+                let found = try catalogue.locked { (tables: Tables) throws(FileError) in
+                    try tables.dentries.entry(3, Array("name-\(other)-1999".utf8))
                 }
                 #expect(found?.ino == UInt64(other * 10_000 + 1999 + 100))
-                let lost = try catalogue.locked { (tables: Tables) throws(CatalogueError) in
-                    try tables.dentry(3, Array("lost-\(other)".utf8))
+                let lost = try catalogue.locked { (tables: Tables) throws(FileError) in
+                    try tables.dentries.entry(3, Array("lost-\(other)".utf8))
                 }
                 #expect(lost == nil)
             }
             for number in 0..<2000 {
-                try catalogue.locked { (tables: Tables) throws(CatalogueError) in
-                    try tables.insert(
+                try catalogue.locked { (tables: Tables) throws(FileError) in
+                    try tables.dentries.insert(
                         DentryRow(
                             parent: 3, id: UInt64(round * 10_000 + number + 100),
                             name: Array("name-\(round)-\(number)".utf8),
@@ -60,8 +61,8 @@ import VaultStore
                 if number % 500 == 0 { try commit(space, catalogue, durable: number % 1000 == 0) }
             }
             try commit(space, catalogue, durable: round % 2 == 0)
-            try catalogue.locked { (tables: Tables) throws(CatalogueError) in
-                try tables.insert(
+            try catalogue.locked { (tables: Tables) throws(FileError) in
+                try tables.dentries.insert(
                     DentryRow(parent: 3, id: 9_000_000, name: Array("lost-\(round)".utf8), ino: 9))
             }
         }

@@ -1,3 +1,4 @@
+import FileRequests
 import Foundation
 import LinuxIO
 import TestSupport
@@ -69,15 +70,15 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
 @Suite("Format: older catalogues") struct MigrationTests {
     private static let names = (0..<2000).map { Array("name \($0)".utf8) }
 
-    private static func fill(_ tables: Tables) throws(CatalogueError) {
+    private static func fill(_ tables: Tables) throws(FileError) {
         for (number, name) in names.enumerated() {
             let id = UInt64(number + 100)
-            try tables.insert(DentryRow(parent: 3, id: id, name: name, ino: id))
+            try tables.dentries.insert(DentryRow(parent: 3, id: id, name: name, ino: id))
             let run = ExtentRun(offset: 0, length: 5, sector: id, generation: 1, epoch: 2)
-            try tables.insert(run, of: id)
+            try tables.extents.insert(run, of: id)
             var photo = PhotoRow(ino: id, day: 20_240_501)
             photo.rating = Int64(number % 6)
-            try tables.store(photo)
+            try tables.photos.store(photo)
         }
     }
 
@@ -92,11 +93,11 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         try catalogue.locked { (tables: Tables) throws in
             for (number, name) in Self.names.enumerated() where number % 97 == 0 {
                 let id = UInt64(number + 100)
-                #expect(try tables.dentry(3, name)?.ino == id, sourceLocation: location)
-                #expect(try tables.extents(of: id).map(\.sector) == [id], sourceLocation: location)
-                #expect(try tables.isAnyNamed(id..<id + 1), sourceLocation: location)
+                #expect(try tables.dentries.entry(3, name)?.ino == id, sourceLocation: location)
+                #expect(try tables.extents.runs(of: id).map(\.sector) == [id], sourceLocation: location)
+                #expect(try tables.extents.isAnyNamed(id..<id + 1), sourceLocation: location)
             }
-            #expect(try tables.integrityErrors().isEmpty, sourceLocation: location)
+            #expect(try tables.checks.integrityErrors().isEmpty, sourceLocation: location)
         }
     }
 
@@ -164,8 +165,8 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
 
     /// As a later release would add a column with an index, and fill it from others.
     private static func next(
-        transform: @escaping @Sendable (Connection) throws(CatalogueError) -> Void = {
-            (connection: Connection) throws(CatalogueError) in
+        transform: @escaping @Sendable (Connection) throws(FileError) -> Void = {
+            (connection: Connection) throws(FileError) in
             try connection.execute("UPDATE photo SET stars = 2 * rating")
         }
     ) -> Schema {
@@ -183,7 +184,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
     }
 
     private func stars(_ catalogue: Catalogue) throws -> Int64? {
-        try catalogue.locked { tables throws(CatalogueError) in
+        try catalogue.locked { tables throws(FileError) in
             try tables.connection.prepare("SELECT sum(stars) FROM photo").one { $0.integer(0) }
         }
     }
@@ -199,8 +200,8 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         let read = try Catalogue(storage: pages, readOnly: true, Self.next())
         try expectFilled(read)
         #expect(try stars(read) == Self.sum)
-        #expect(throws: CatalogueError.self) {
-            try read.locked { tables throws(CatalogueError) in try tables.addOrphan(5) }
+        #expect(throws: FileError.self) {
+            try read.locked { tables throws(FileError) in try tables.orphans.add(5) }
         }
         #expect(pages.pages == before && pages.changes == changes && !read.isUpdated)
 
@@ -228,9 +229,9 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
     @Test func `a step that fails changes nothing`() throws {
         let pages = try filled()
         let before = pages.pages
-        let next = Self.next { (connection: Connection) throws(CatalogueError) in
+        let next = Self.next { (connection: Connection) throws(FileError) in
             try connection.execute("UPDATE photo SET stars = 1; DELETE FROM dentry")
-            throw CatalogueError.noRoom
+            throw FileError.noRoom
         }
         for readOnly in [true, false] {
             #expect(throws: CatalogueError.noRoom) {
@@ -245,7 +246,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
 
     private func publish(
         _ space: Space, _ catalogue: Catalogue,
-        _ change: (Tables) throws(CatalogueError) -> Void = { (_: Tables) throws(CatalogueError) in }
+        _ change: (Tables) throws(FileError) -> Void = { (_: Tables) throws(FileError) in }
     ) throws {
         let frozen = try catalogue.commitTransaction(before: change, freeze: { space.freeze() })
         try space.publish(frozen, durable: true)

@@ -1,3 +1,4 @@
+import FileRequests
 import Foundation
 import LinuxIO
 import Testing
@@ -9,7 +10,7 @@ import VaultFormat
 @Suite("The tree: tables of the catalogue") struct TableTests {
     @Test func `a new catalogue has its counters`() throws {
         let catalogue = try Catalogue(path: ":memory:")
-        let counters = try catalogue.locked { try $0.counters() }
+        let counters = try catalogue.locked { try $0.counters.current() }
         #expect(counters == Counters(ino: 16, content: 16, dentry: 16, pictured: 16))
     }
 
@@ -20,13 +21,13 @@ import VaultFormat
             var row = InodeRow(ino: 1 << 40, mode: 0o100644, uid: .max, gid: 3, now: now)
             row.size = 1 << 62
             row.flags = [.photo, .madeByHand]
-            try tables.store(row)
-            #expect(try tables.inode(row.ino) == row)
+            try tables.inodes.store(row)
+            #expect(try tables.inodes.row(row.ino) == row)
             row.nlink = 9
-            try tables.store(row)
-            #expect(try tables.inode(row.ino) == row)
-            try tables.deleteInode(row.ino)
-            #expect(try tables.inode(row.ino) == nil)
+            try tables.inodes.store(row)
+            #expect(try tables.inodes.row(row.ino) == row)
+            try tables.inodes.delete(row.ino)
+            #expect(try tables.inodes.row(row.ino) == nil)
         }
     }
 
@@ -36,8 +37,8 @@ import VaultFormat
         defer { unlink(path) }
         do {
             let catalogue = try Catalogue(path: path)
-            let add = { (tables: Tables) throws(CatalogueError) in
-                for ino in [3, 8, 9] as [UInt64] { try tables.addOrphan(ino) }
+            let add = { (tables: Tables) throws(FileError) in
+                for ino in [3, 8, 9] as [UInt64] { try tables.orphans.add(ino) }
             }
             try catalogue.commitTransaction(before: add, freeze: {})
         }
@@ -47,9 +48,9 @@ import VaultFormat
         file[row.lowerBound + 1] = 5
         try file.write(to: URL(fileURLWithPath: path))
         let catalogue = try Catalogue(path: path)
-        #expect(throws: CatalogueError.damaged) {
-            _ = try catalogue.locked { tables throws(CatalogueError) in
-                try tables.orphans(after: 5, limit: 100)
+        #expect(throws: FileError.damaged) {
+            _ = try catalogue.locked { tables throws(FileError) in
+                try tables.orphans.numbers(after: 5, limit: 100)
             }
         }
     }
@@ -58,22 +59,22 @@ import VaultFormat
         let catalogue = try Catalogue(path: ":memory:")
         try catalogue.locked { tables in
             for id in 20..<30 as Range<UInt64> {
-                try tables.insert(DentryRow(parent: 3, id: id, name: [UInt8(id)], ino: 100 + id % 3))
+                try tables.dentries.insert(DentryRow(parent: 3, id: id, name: [UInt8(id)], ino: 100 + id % 3))
             }
-            #expect(throws: CatalogueError.self) {
-                try tables.insert(DentryRow(parent: 3, id: 99, name: [20], ino: 1))
+            #expect(throws: FileError.self) {
+                try tables.dentries.insert(DentryRow(parent: 3, id: 99, name: [20], ino: 1))
             }
             var seen: [UInt64] = []
-            try tables.eachDentry(in: 3, after: 22) {
+            try tables.dentries.each(in: 3, after: 22) {
                 seen.append($0.id)
                 return seen.count < 4
             }
             #expect(seen == [23, 24, 25, 26])
-            #expect(try tables.dentries(of: 100).map(\.id) == [21, 24, 27])
-            #expect(try tables.dentry(3, [25])?.ino == 101)
-            try tables.deleteDentry(3, 25)
-            #expect(try tables.dentry(3, [25]) == nil)
-            #expect(try tables.dentries(in: 3, beginning: [28], limit: 5).map(\.id) == [28])
+            #expect(try tables.dentries.names(of: 100).map(\.id) == [21, 24, 27])
+            #expect(try tables.dentries.entry(3, [25])?.ino == 101)
+            try tables.dentries.delete(3, 25)
+            #expect(try tables.dentries.entry(3, [25]) == nil)
+            #expect(try tables.dentries.names(in: 3, beginning: [28], limit: 5).map(\.id) == [28])
         }
     }
 
@@ -83,11 +84,11 @@ import VaultFormat
             let runs = (0..<5 as Range<UInt64>).map {
                 ExtentRun(offset: $0 * 10, length: 10, sector: $0, generation: 1, epoch: .max - $0)
             }
-            for run in runs { try tables.insert(run, of: 7) }
-            #expect(try tables.extents(of: 7) == runs)
-            try tables.deleteExtents(of: 7, from: 10, through: 30)
-            #expect(try tables.extents(of: 7) == [runs[0], runs[4]])
-            #expect(try tables.firstExtents(of: 7, limit: 1) == [runs[0]])
+            for run in runs { try tables.extents.insert(run, of: 7) }
+            #expect(try tables.extents.runs(of: 7) == runs)
+            try tables.extents.delete(of: 7, from: 10, through: 30)
+            #expect(try tables.extents.runs(of: 7) == [runs[0], runs[4]])
+            #expect(try tables.extents.firstRuns(of: 7, limit: 1) == [runs[0]])
         }
     }
 }

@@ -18,8 +18,8 @@ import Testing
                 row.camera = Array("Camera \(number % 20)".utf8)
                 row.kind = number % 50 < 4 ? Int64(number % 50 + 1) : 0
                 row.rating = Int64(number % 6)
-                try tables.store(row)
-                try tables.setViewName(of: ino, Array("IMG_\(number).jpg".utf8))
+                try tables.photos.store(row)
+                try tables.views.setName(of: ino, Array("IMG_\(number).jpg".utf8))
             }
         }
         return catalogue
@@ -52,23 +52,23 @@ import Testing
                     "a page of \(key)",
                     {
                         var left = 20
-                        try tables.eachPhoto(in: key, after: last) { _ in
+                        try tables.views.eachPhoto(in: key, after: last) { _ in
                             left -= 1
                             return left > 0
                         }
                     }
                 ))
         }
-        all.append(("a name", { _ = try tables.photo(inViewsAs: Array("IMG_\(count / 2).jpg".utf8)) }))
-        all.append(("the newest", { _ = try tables.newestArrivals(limit: 500) }))
+        all.append(("a name", { _ = try tables.views.photo(inViewsAs: Array("IMG_\(count / 2).jpg".utf8)) }))
+        all.append(("the newest", { _ = try tables.views.newestArrivals(limit: 500) }))
         let oldest = PhotoRow(ino: 16, day: 20_050_301)
-        all.append(("no newest", { _ = try tables.isAmongNewestArrivals(oldest, limit: 500) }))
+        all.append(("no newest", { _ = try tables.views.isAmongNewestArrivals(oldest, limit: 500) }))
         all.append(
             (
                 "the cameras",
                 {
                     var last: [UInt8] = []
-                    while let next = try tables.camera(after: last) { last = next }
+                    while let next = try tables.views.camera(after: last) { last = next }
                 }
             ))
         all.append(
@@ -76,7 +76,9 @@ import Testing
                 "the months",
                 {
                     var last: Int64 = 0
-                    while let next = try tables.dayWithPhotos(after: last) { last = next / 100 * 100 + 99 }
+                    while let next = try tables.views.dayWithPhotos(after: last) {
+                        last = next / 100 * 100 + 99
+                    }
                 }
             ))
         return all
@@ -112,11 +114,11 @@ import Testing
     @Test func `a photo is among the newest if they list it`() throws {
         let catalogue = try catalogue(100)
         try catalogue.locked { tables in
-            let newest = try tables.newestArrivals(limit: 10).map(\.ino)
+            let newest = try tables.views.newestArrivals(limit: 10).map(\.ino)
             #expect(newest == (106...115).reversed())
             for ino in UInt64(16)..<116 {
-                let row = try #require(try tables.photo(ino))
-                #expect(try tables.isAmongNewestArrivals(row, limit: 10) == newest.contains(ino))
+                let row = try #require(try tables.photos.row(ino))
+                #expect(try tables.views.isAmongNewestArrivals(row, limit: 10) == newest.contains(ino))
             }
         }
     }
@@ -124,12 +126,13 @@ import Testing
     @Test func `a page of each view comes through its index`() throws {
         let catalogue = try catalogue(100)
         try catalogue.locked { tables in
+            let statements = tables.views.statements
             for (statement, index) in [
-                (tables.views.ofDay, "photo_day"), (tables.views.ofCamera, "photo_camera"),
-                (tables.views.ofKind, "photo_kind"), (tables.views.ofRating, "photo_rating"),
-                (tables.views.newest, "photo_arrived"), (tables.views.newer, "photo_arrived"),
-                (tables.views.named, "photo_name"),
-                (tables.views.nextDay, "photo_day"), (tables.views.nextCamera, "photo_camera"),
+                (statements.ofDay, "photo_day"), (statements.ofCamera, "photo_camera"),
+                (statements.ofKind, "photo_kind"), (statements.ofRating, "photo_rating"),
+                (statements.newest, "photo_arrived"), (statements.newer, "photo_arrived"),
+                (statements.named, "photo_name"),
+                (statements.nextDay, "photo_day"), (statements.nextCamera, "photo_camera"),
             ] {
                 let text = String(cString: try #require(sqlite3_sql(statement.handle)))
                 let plan = try tables.connection.prepare("EXPLAIN QUERY PLAN " + text).all {

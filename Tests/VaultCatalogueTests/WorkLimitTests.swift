@@ -1,3 +1,4 @@
+import FileRequests
 import Testing
 
 @testable import VaultCatalogue
@@ -15,8 +16,8 @@ import Testing
     @Test func `endless work ends`() throws {
         let connection = try connection(pages: 10)
         let query = connection.prepare(Self.endless)
-        for _ in 0..<2 { #expect(throws: CatalogueError.damaged) { _ = try query.one { $0.integer(0) } } }
-        #expect(throws: CatalogueError.damaged) { try connection.execute(Self.endless) }
+        for _ in 0..<2 { #expect(throws: FileError.damaged) { _ = try query.one { $0.integer(0) } } }
+        #expect(throws: FileError.damaged) { try connection.execute(Self.endless) }
     }
 
     /// Of a database of many pages more work is to be expected, and each statement is counted anew.

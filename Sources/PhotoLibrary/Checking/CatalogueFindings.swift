@@ -1,3 +1,4 @@
+package import FileRequests
 package import VaultCatalogue
 package import VaultStore
 
@@ -9,17 +10,17 @@ package enum CatalogueFindings {
     /// Findings about violations of a constraint, by path.
     package static func ofViolated(
         _ constraint: IntegrityConstraint, _ tables: Tables
-    ) throws(CatalogueError) -> [Finding] {
-        let numbers = try tables.violations(of: constraint, limit: violationsMax)
+    ) throws(FileError) -> [Finding] {
+        let numbers = try tables.checks.violations(of: constraint, limit: violationsMax)
         if numbers.isEmpty { return [] }
         let finder = PathFinder(tables: tables)
         guard constraint.subject == .content else {
-            return try numbers.map { number throws(CatalogueError) in
+            return try numbers.map { number throws(FileError) in
                 finding(constraint, try finder.names(of: [number]))
             }
         }
-        let owners = Dictionary(grouping: try tables.owners(of: Set(numbers))) { $0.content }
-        return try numbers.map { number throws(CatalogueError) in
+        let owners = Dictionary(grouping: try tables.contents.owners(of: Set(numbers))) { $0.content }
+        return try numbers.map { number throws(FileError) in
             let inodes = (owners[number] ?? []).map(\.ino)
             guard inodes.isEmpty else { return finding(constraint, try finder.names(of: inodes)) }
             return Finding(subject: "content \(number)", cause: constraint.violation, kind: .catalogue)
@@ -33,12 +34,12 @@ package enum CatalogueFindings {
     /// Findings about extents that share sectors.
     package static func ofShared(
         _ pairs: [(ContentKey, ContentKey)], _ tables: Tables
-    ) throws(CatalogueError) -> [Finding] {
+    ) throws(FileError) -> [Finding] {
         let told = pairs.prefix(violationsMax)
         let contents = told.flatMap { [$0.0, $0.1] }.filter { !$0.isRecord }.map(\.content)
-        let owners = Dictionary(grouping: try tables.owners(of: Set(contents))) { $0.content }
+        let owners = Dictionary(grouping: try tables.contents.owners(of: Set(contents))) { $0.content }
         let finder = PathFinder(tables: tables)
-        func names(_ key: ContentKey) throws(CatalogueError) -> NamedFiles {
+        func names(_ key: ContentKey) throws(FileError) -> NamedFiles {
             if key.isRecord {
                 var names = try finder.names(of: [key.content])
                 names.text = "the identity record of \(names.text)"
@@ -49,7 +50,7 @@ package enum CatalogueFindings {
             }
             return try finder.names(of: inodes)
         }
-        return try told.map { one, other throws(CatalogueError) in
+        return try told.map { one, other throws(FileError) in
             var files = try names(one)
             if one != other {
                 let second = try names(other)

@@ -1,6 +1,6 @@
 import CatalogueRows
 import Encodings
-import FileRequests
+package import FileRequests
 import PhotoRules
 package import VaultCatalogue
 import VaultFormat
@@ -214,10 +214,10 @@ package struct PathFinder {
     private static let pathsMax = 32
 
     /// Paths of an inode from the root of the mount, those in moments first.
-    package func paths(of ino: UInt64) throws(CatalogueError) -> [[UInt8]] {
+    package func paths(of ino: UInt64) throws(FileError) -> [[UInt8]] {
         if ino == WellKnownInode.root { return [Array(".".utf8)] }
         var paths: [[UInt8]] = []
-        for (parent, name) in try tables.rawNames(of: ino, limit: Self.pathsMax) {
+        for (parent, name) in try tables.checks.rawNames(of: ino, limit: Self.pathsMax) {
             guard let path = try path(parent, name) else { continue }
             paths.append(path)
         }
@@ -228,12 +228,12 @@ package struct PathFinder {
     /// - Parameter isVersioned: whether this is the path of a file with versions, which is no version itself.
     private func path(
         _ parent: UInt64, _ name: [UInt8], isVersioned: Bool = false
-    ) throws(CatalogueError) -> [UInt8]? {
+    ) throws(FileError) -> [UInt8]? {
         var parts = [name]
         var directory = parent
         while directory != WellKnownInode.root {
             guard parts.count < Self.depthMax,
-                let above = try tables.rawNames(of: directory, limit: 1).first
+                let above = try tables.checks.rawNames(of: directory, limit: 1).first
             else { return nil }
             if above.parent == WellKnownInode.versions {
                 return isVersioned ? nil : try version(parts, of: above.name)
@@ -245,10 +245,10 @@ package struct PathFinder {
     }
 
     /// The path of a version: beside its photo, in moments if the photo is there.
-    private func version(_ parts: [[UInt8]], of directory: [UInt8]) throws(CatalogueError) -> [UInt8]? {
+    private func version(_ parts: [[UInt8]], of directory: [UInt8]) throws(FileError) -> [UInt8]? {
         guard let ino = versionedFile(named: directory) else { return nil }
         var photos: [(path: [UInt8], name: [UInt8])] = []
-        for (parent, name) in try tables.rawNames(of: ino, limit: Self.pathsMax)
+        for (parent, name) in try tables.checks.rawNames(of: ino, limit: Self.pathsMax)
         where parent != WellKnownInode.versions {
             if let path = try path(parent, name, isVersioned: true) { photos.append((path, name)) }
         }
@@ -271,7 +271,7 @@ package struct PathFinder {
     }
 
     /// The names of these inodes.
-    package func names(of inodes: [UInt64]) throws(CatalogueError) -> NamedFiles {
+    package func names(of inodes: [UInt64]) throws(FileError) -> NamedFiles {
         var texts: [String] = []
         var found: [[UInt8]] = []
         for (place, ino) in inodes.enumerated() {
@@ -291,9 +291,9 @@ package struct PathFinder {
     }
 
     /// Findings about damaged extents, each with the paths of the owner. Lost identity records share one finding.
-    package func findings(_ damage: [ExtentDamage]) throws(CatalogueError) -> [Finding] {
+    package func findings(_ damage: [ExtentDamage]) throws(FileError) -> [Finding] {
         let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
-        let owners = Dictionary(grouping: try tables.owners(of: contents)) { $0.content }
+        let owners = Dictionary(grouping: try tables.contents.owners(of: contents)) { $0.content }
         var found: [Finding] = []
         var records = 0
         for damage in damage {
@@ -313,7 +313,7 @@ package struct PathFinder {
         return found
     }
 
-    private func owner(_ damage: ExtentDamage, _ owners: [ContentOwner]) throws(CatalogueError) -> Owner {
+    private func owner(_ damage: ExtentDamage, _ owners: [ContentOwner]) throws(FileError) -> Owner {
         if damage.isRecord { return .record(try names(of: [damage.content])) }
         guard let first = owners.first else { return .nobody }
         let names = try names(of: owners.map(\.ino))

@@ -17,15 +17,15 @@ extension LiveCheck {
     /// integrity.
     func checkConstraint(_ number: Int) throws(FileError) -> CheckStep {
         var step = CheckStep(next: .constraint(number + 1))
-        step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
+        step.findings = try ofSnapshot { tables, _ throws(FileError) in
             guard IntegrityConstraint.all.indices.contains(number) else {
-                return try tables.integrityErrors().map {
+                return try tables.checks.integrityErrors().map {
                     Finding(subject: "the catalogue", cause: $0.text, kind: .catalogue)
                 }
             }
             return try CatalogueFindings.ofViolated(IntegrityConstraint.all[number], tables)
         }
-        if number >= IntegrityConstraint.all.count { step.next = .allocation(segment: 0) }
+        if number >= IntegrityConstraint.all.count { step.next = .after(.catalogue) }
         return step
     }
 
@@ -34,26 +34,27 @@ extension LiveCheck {
     func checkAllocation(from first: Int) throws(FileError) -> CheckStep {
         let end = max(first, min(space.segments.count, first + Self.segmentsPerStep))
         var step = CheckStep()
-        step.findings = try ofSnapshot { tables, snapshot throws(CatalogueError) in
+        step.findings = try ofSnapshot { tables, snapshot throws(FileError) in
             let window = min(first, snapshot.segments.count)..<min(end, snapshot.segments.count)
             let sectors = UInt64(snapshot.sectors.perSegment)
             let range = UInt64(window.lowerBound) * sectors..<UInt64(window.upperBound) * sectors
             var expected = AllocationCheck(of: snapshot).expectedUse(of: window)
-            for checked in try tables.runs(reaching: range) where snapshot.segments.isPossible(checked.run) {
+            for checked in try tables.runs.runs(reaching: range)
+            where snapshot.segments.isPossible(checked.run) {
                 expected.add(checked)
             }
             var report = AllocationCheck(of: snapshot).compareSectors(expected)
             if first == 0, let slots = StructureCheck(of: snapshot).compareSlots() { report.add(slots) }
             return Finding.of(report) + (try CatalogueFindings.ofShared(expected.shared, tables))
         }
-        if end < space.segments.count { step.next = .allocation(segment: end) }
+        step.next = end < space.segments.count ? .allocation(segment: end) : .after(.allocation)
         return step
     }
 
     /// Returns the findings from a snapshot. If the snapshot was given up for lack of room, findings in it may be
     /// false: another snapshot is searched. Throws `.noRoom` after `snapshotsMax` attempts.
     private func ofSnapshot(
-        _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
+        _ find: (Tables, Space) throws(FileError) -> [Finding]
     ) throws(FileError) -> [Finding] {
         for _ in 0..<Self.snapshotsMax {
             let snapshot: Space
@@ -72,13 +73,13 @@ extension LiveCheck {
     }
 
     private func findings(
-        in snapshot: Space, _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
+        in snapshot: Space, _ find: (Tables, Space) throws(FileError) -> [Finding]
     ) -> [Finding] {
         defer { returnFreeMemory() }
-        do throws(CatalogueError) {
+        do throws(FileError) {
             let catalogue = try Catalogue(
-                storage: snapshot, readOnly: true, cacheKibibytes: Self.cacheKibibytes)
-            return try catalogue.locked { tables throws(CatalogueError) in try find(tables, snapshot) }
+                of: snapshot, readOnly: true, cacheKibibytes: Self.cacheKibibytes)
+            return try catalogue.locked { tables throws(FileError) in try find(tables, snapshot) }
         } catch {
             return [
                 Finding(subject: "the catalogue", cause: "it cannot be read completely", kind: .catalogue)

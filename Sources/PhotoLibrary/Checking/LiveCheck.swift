@@ -7,16 +7,16 @@ package import VaultStore
 public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
     /// At this page of the catalogue; all other pages follow the last one.
     case pages(Int)
+    /// At the constraint with this index.
+    case constraint(Int)
     /// At this byte of a content.
     case extents(content: UInt64, offset: UInt64)
     /// At the first identity record after this number.
     case records(after: UInt64)
-    /// At the constraint with this index.
-    case constraint(Int)
     /// At the bitmap of this segment.
     case allocation(segment: Int)
 
-    public static let start = CheckCursor.pages(0)
+    public static let start = CheckCursor(CheckStage.allCases[0])
 
     private static let counted: [String: @Sendable (Int) -> CheckCursor] = [
         "pages": { .pages($0) }, "constraint": { .constraint($0) },
@@ -85,9 +85,9 @@ package struct LiveCheck {
         var step =
             switch cursor {
             case .pages(let page): checkPages(from: page)
+            case .constraint(let number): try checkConstraint(number)
             case .extents(let content, let offset): try checkExtents(from: content, offset, limit)
             case .records(let id): try checkRecords(after: id, limit)
-            case .constraint(let number): try checkConstraint(number)
             case .allocation(let segment): try checkAllocation(from: segment)
             }
         step.total = space.storedBytes
@@ -99,7 +99,7 @@ package struct LiveCheck {
         let end = min(page + Self.pagesPerStep, max(Int(space.pageCount), page + 1))
         let report = StructureCheck(of: space).runLive(page..<end)
         var step = CheckStep(
-            next: isLast ? .extents(content: 0, offset: 0) : .pages(end), bytes: report.bytes)
+            next: isLast ? .after(.structure) : .pages(end), bytes: report.bytes)
         if page == 0 { step.findings = Finding.ofOlderState(space) }
         step.findings += report.segments.sorted { $0.segment < $1.segment }.map { Finding($0) }
         step.findings += Finding.summarized(report.damage, mayWrite: !space.isReadOnly)
@@ -111,7 +111,7 @@ package struct LiveCheck {
         from content: UInt64, _ offset: UInt64, _ limit: Int
     ) throws(FileError) -> CheckStep {
         let rows = try session.locked { tree throws(FileError) in
-            try sql(tree.tables.runs(from: content, offset, limit: limit))
+            try tree.tables.runs.runs(from: content, offset, limit: limit)
         }
         var (batch, bytes) = ([CheckedRun](), UInt64(0))
         // Damaged rows may be out of order. A position that leads back is skipped, or the check would never end.
@@ -145,11 +145,11 @@ package struct LiveCheck {
 
     private func checkRecords(after id: UInt64, _ limit: Int) throws(FileError) -> CheckStep {
         let found = try session.locked { tree throws(FileError) in
-            try sql(tree.tables.records(after: id, limit: limit))
+            try tree.tables.runs.records(after: id, limit: limit)
         }
         // See `checkExtents`.
         guard let last = found.map(\.content).filter({ $0 > id && $0 <= UInt64(Int64.max) }).max() else {
-            return CheckStep(next: .constraint(0))
+            return CheckStep(next: .after(.content))
         }
         return try step(
             checking: found, found.reduce(0) { $0 + min($1.run.length, Chunk.bytes) },
@@ -169,8 +169,8 @@ package struct LiveCheck {
             step.findings.append(Finding(fault))
         }
         step.findings += try session.locked { tree throws(FileError) in
-            let finder = try sql(tree.tablesUpToDate())
-            return try sql(finder.findings(tree.tables.ofAllContents(damage)))
+            let finder = try tree.tablesUpToDate()
+            return try finder.findings(tree.tables.runs.ofAllContents(damage))
         }
         return step
     }
@@ -186,7 +186,7 @@ package struct LiveCheck {
             let now = try session.locked { tree throws(FileError) in
                 var now: Set<CheckedRun> = []
                 for key in contents {
-                    now.formUnion(try sql(tree.tables.runs(of: key.content, isRecord: key.isRecord)))
+                    now.formUnion(try tree.tables.runs.runs(of: key.content, isRecord: key.isRecord))
                 }
                 return now
             }
@@ -214,7 +214,7 @@ extension CheckedRun {
 
 extension Tree {
     /// A path finder for the current rows: stores pending changes first.
-    fileprivate func tablesUpToDate() throws(CatalogueError) -> PathFinder {
+    fileprivate func tablesUpToDate() throws(FileError) -> PathFinder {
         try storeChanges()
         return PathFinder(tables: tables)
     }

@@ -87,9 +87,9 @@ extension Classifier {
         try session.save(file, by: thread) { change throws(FileError) in
             try change.tree.effects.apply(classification, to: file.inode, session.space, change)
             if classification.isUndecided {
-                try sql(change.tree.tables.addPendingClassification(file.ino))
+                try change.tree.tables.pendingClassification.add(file.ino)
             } else if wasNoted {
-                try sql(change.tree.tables.removePendingClassification(file.ino))
+                try change.tree.tables.pendingClassification.remove(file.ino)
             }
         }
         file.isNotedPending = false

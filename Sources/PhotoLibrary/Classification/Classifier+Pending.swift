@@ -55,13 +55,14 @@ extension Classifier {
             }
         }
         try session.change { change throws(FileError) in
-            try sql(change.tree.tables.removePendingClassification(top))
+            try change.tree.tables.pendingClassification.remove(top)
         }
     }
 
     /// Resumes the classification that an earlier session left pending.
     package func classifyPendingFiles() throws(FileError) {
-        for ino in try session.locked({ tree throws(FileError) in try sql(tree.tables.pendingClassification())
+        for ino in try session.locked({ tree throws(FileError) in
+            try tree.tables.pendingClassification.numbers()
         }) {
             if deferred.isCancelled { return }
             // A failed file is retried by the next session and does not hold up the others.
@@ -72,7 +73,7 @@ extension Classifier {
     /// Classifies a directory that is no longer a working one, or a file that was synced but not closed in its session.
     package func classifyPending(_ ino: UInt64) throws(FileError) {
         let (isDirectory, isWanted) = try session.locked { tree throws(FileError) -> (Bool, Bool) in
-            guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
+            guard try tree.tables.inodes.row(ino) != nil else { return (false, false) }
             let inode = try tree.inode(ino)
             guard inode.isRegular, inode.row.size > 0 else { return (inode.isDirectory, false) }
             return try (false, inode.isPhoto ? true : tree.effects.classifiableName(of: inode) != nil)
@@ -80,7 +81,7 @@ extension Classifier {
         if isDirectory { return try classifyBelow(ino) }
         if isWanted { return try classifyIfMedia(ino) }
         try session.change { change throws(FileError) in
-            try sql(change.tree.tables.removePendingClassification(ino))
+            try change.tree.tables.pendingClassification.remove(ino)
         }
     }
 
@@ -105,7 +106,7 @@ extension Classifier {
                 case .unknown: return
                 case .plain:
                     return try session.save(file) { change throws(FileError) in
-                        try sql(change.tree.tables.removePendingClassification(ino))
+                        try change.tree.tables.pendingClassification.remove(ino)
                     }
                 case .media:
                     file.isNotedPending = true

@@ -40,7 +40,7 @@ package struct PhotoSearch: Sendable {
     ) throws(FileError) -> EqualPhotos {
         let candidates = try session.locked { tree throws(FileError) -> [EqualPhoto] in
             var found: [EqualPhoto] = []
-            for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.fingerprintsMax))
+            for ino in try tree.tables.photos.numbers(fingerprint: fingerprint, limit: Self.fingerprintsMax)
             where ino != own && found.count < Self.candidatesMax {
                 let inode = try tree.inode(ino)
                 guard try tree.copies.canHaveCopies(inode), inode.row.size == source.byteCount else {
@@ -74,7 +74,7 @@ package struct PhotoSearch: Sendable {
     ) throws(FileError) -> [UInt64] {
         try session.locked { tree throws(FileError) -> [UInt64] in
             var found: [UInt64] = []
-            for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.fingerprintsMax))
+            for ino in try tree.tables.photos.numbers(fingerprint: fingerprint, limit: Self.fingerprintsMax)
             where found.count < Self.candidatesMax {
                 let inode = try tree.inode(ino)
                 if inode.isTrashed, inode.row.size == byteCount { found.append(ino) }

@@ -163,7 +163,7 @@ package final class PageRoom: @unchecked Sendable {
         }
         try session.change(for: .removal) { change throws(FileError) in
             // The next durable commits write these records elsewhere.
-            change.tree.unrecorded.formUnion(try sql(change.tree.tables.identities(in: sectors)))
+            change.tree.unrecorded.formUnion(try change.tree.tables.identities.numbers(in: sectors))
         }
         var (used, idle) = (session.space.segments.usedSectors(in: sectors), 0)
         while used > 0, idle < Self.idleCommits, commitAndOverwrite() {
@@ -188,7 +188,7 @@ package final class PageRoom: @unchecked Sendable {
     /// Seals the next runs in a segment anew; nil if none is left.
     private func nextMoves(in sectors: Range<UInt64>) throws(FileError) -> [Move]? {
         let rows = try session.locked { tree throws(FileError) in
-            try sql(tree.tables.rows(in: sectors, limit: Self.runsPerMove))
+            try tree.tables.extents.rows(in: sectors, limit: Self.runsPerMove)
         }
         if rows.isEmpty { return nil }
         var moves: [Move] = []
@@ -233,7 +233,7 @@ package final class PageRoom: @unchecked Sendable {
         try session.change(for: .removal, pages: Self.pagesPerChange + rowCount) { change throws(FileError) in
             // Records tell where contents lie.
             let sectors = moves[0].run.sector..<moves[moves.count - 1].run.endSector
-            change.tree.unrecorded.formUnion(try sql(change.tree.tables.inodes(withExtentsIn: sectors)))
+            change.tree.unrecorded.formUnion(try change.tree.tables.inodes.numbers(withExtentsIn: sectors))
             left = []
             defer {
                 session.space.adopt(done.flatMap(\.new))
@@ -253,7 +253,7 @@ package final class PageRoom: @unchecked Sendable {
 
     /// Replaces the rows of a run; false if they have changed, or an open file that has them is in use.
     private func apply(_ move: Move, _ open: [FileState], _ tree: Tree) throws(FileError) -> Bool {
-        guard try sql(tree.tables.rows(at: move.run.sector)) == move.rows else { return false }
+        guard try tree.tables.extents.rows(at: move.run.sector) == move.rows else { return false }
         var files: [FileState] = []
         defer { for file in files { file.writer.unlock() } }
         for file in open where move.rows.contains(where: { $0.content == file.content }) {
@@ -264,8 +264,8 @@ package final class PageRoom: @unchecked Sendable {
         }
         for row in move.rows {
             let first = row.run.offset
-            try sql(tree.tables.deleteExtents(of: row.content, from: first, through: first))
-            for part in move.parts { try sql(tree.tables.insert(part, of: row.content)) }
+            try tree.tables.extents.delete(of: row.content, from: first, through: first)
+            for part in move.parts { try tree.tables.extents.insert(part, of: row.content) }
         }
         for file in files { file.move(move.run, to: move.parts) }
         return true

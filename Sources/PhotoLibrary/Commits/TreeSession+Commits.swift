@@ -8,9 +8,9 @@ extension TreeSession {
     /// Ends the transaction and takes the store's state, in one critical section.
     package func freeze() throws(StoreError) -> FrozenCommit {
         let (tree, space) = (self.tree, self.space)
-        do throws(CatalogueError) {
+        do throws(FileError) {
             return try catalogue.commitTransaction(
-                before: { _ throws(CatalogueError) in
+                before: { _ throws(FileError) in
                     space.renewHalved()
                     try tree.storeChanges()
                 },
@@ -20,7 +20,7 @@ extension TreeSession {
                     return space.freeze()
                 })
         } catch {
-            throw FileError(error) == .noRoom ? .noRoom : .damaged
+            throw error == .noRoom ? .noRoom : .damaged
         }
     }
 
@@ -29,7 +29,7 @@ extension TreeSession {
         let tree = self.tree
         // An error recurs in the commit.
         try? catalogue.commitTransaction(
-            before: { _ throws(CatalogueError) in try tree.storeChanges() },
+            before: { _ throws(FileError) in try tree.storeChanges() },
             freeze: { room.noteTransactionEnd(tree.tables.changeCount) })
     }
 

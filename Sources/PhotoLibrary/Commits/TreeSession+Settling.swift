@@ -80,7 +80,7 @@ extension TreeSession {
             let finder = PathFinder(tables: tree.tables)
             for ino in unsaved.union(tree.unwrittenInodes).sorted() {
                 // Nobody would miss a file without a name.
-                guard let path = try sql(finder.paths(of: ino)).first else { continue }
+                guard let path = try finder.paths(of: ino).first else { continue }
                 changes.fileCount += 1
                 if changes.paths.count < limit { changes.paths.append(String(decoding: path, as: UTF8.self)) }
             }

@@ -77,7 +77,7 @@ extension Companions {
 
     /// Records a companion's name with its photo in the trash.
     private func link(_ companion: DentryRow, to photo: Inode) throws(FileError) {
-        if photo.isTrashed { try sql(tree.tables.addTrashName(companion, of: photo.ino)) }
+        if photo.isTrashed { try tree.tables.trash.addName(companion, of: photo.ino) }
     }
 
     /// The videos in a day of the Live Photo whose still has, or had, that name there.
@@ -129,8 +129,8 @@ extension Companions {
         var candidates: [Inode] = []
         if let whole = try tree.find(directory, stem) { candidates.append(whole.inode) }
         let beginning = stem + [UInt8(ascii: ".")]
-        for row in try sql(
-            tree.tables.dentries(in: directory.ino, beginning: beginning, limit: siblingNamesMax))
+        for row in try tree.tables.dentries.names(
+            in: directory.ino, beginning: beginning, limit: siblingNamesMax)
         where stemOf(row.name) == stem { candidates.append(try tree.inode(row.ino)) }
         return candidates.contains { inode in
             // A photo that a program has emptied is about to be written again.
@@ -206,7 +206,7 @@ extension Companions {
     /// Notes the companions beside a photo that is restored from a directory in the trash that was a day: they went
     /// with that. In `files` itself each file lies for its own reason.
     func noteReturnBeside(_ photo: Inode, in directory: Inode, _ change: Change) throws(FileError) {
-        guard let kept = try sql(tree.tables.trashRow(photo.ino, 0)),
+        guard let kept = try tree.tables.trash.row(photo.ino, 0),
             try tree.trash.trash(withFiles: directory) == nil
         else { return }
         let own = try tree.photos.photo(photo)
@@ -252,7 +252,7 @@ extension Companions {
         } else {
             return
         }
-        try sql(tree.tables.deleteTrash(inode.ino, row.id))
+        try tree.tables.trash.delete(inode.ino, row.id)
         try tree.trash.discard(row, change)
     }
 

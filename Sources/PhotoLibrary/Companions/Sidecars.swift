@@ -91,10 +91,8 @@ package final class Sidecars {
         guard let stem = sidecarStem(sidecar) else { return [] }
         var photos: [UInt64] = []
         if let found = try tree.find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
-        for other in try sql(
-            tree.tables.dentries(
-                in: directory.ino, beginning: stem + [UInt8(ascii: ".")], limit: siblingNamesMax)
-        )
+        for other in try tree.tables.dentries.names(
+            in: directory.ino, beginning: stem + [UInt8(ascii: ".")], limit: siblingNamesMax)
         where stemOf(other.name) == stem {
             if try tree.inode(other.ino).isPhoto { photos.append(other.ino) }
         }
@@ -124,7 +122,7 @@ package final class Sidecars {
     }
 
     private func note(_ photo: UInt64, in directory: Inode, by thread: Int32) throws(FileError) {
-        if noted[photo] == nil { try sql(tree.tables.addPendingClassification(photo)) }
+        if noted[photo] == nil { try tree.tables.pendingClassification.add(photo) }
         noted[photo, default: Note(thread: thread)].directories.insert(directory.ino)
         noted[photo]?.thread = thread
     }
@@ -136,7 +134,7 @@ package final class Sidecars {
             return
         }
         noted[ino] = nil
-        try sql(tree.tables.removePendingClassification(ino))
+        try tree.tables.pendingClassification.remove(ino)
     }
 
     /// The photos noted, which are then no longer. Those in the trash keep their dates.
@@ -147,7 +145,7 @@ package final class Sidecars {
             if let inode = try tree.existing(ino), inode.isPhoto, !inode.isTrashed {
                 photos.append(ino)
             } else {
-                try sql(tree.tables.removePendingClassification(ino))
+                try tree.tables.pendingClassification.remove(ino)
             }
         }
         noted = [:]

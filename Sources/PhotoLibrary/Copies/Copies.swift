@@ -16,14 +16,14 @@ package final class Copies {
     /// The photo that a file is, or is a copy of; nil if it is a plain file.
     package func photo(representedBy inode: Inode) throws(FileError) -> Inode? {
         if inode.isPhoto { return inode }
-        guard inode.isCopy, let photo = try sql(tree.tables.photo(ofCopy: inode.ino)) else { return nil }
+        guard inode.isCopy, let photo = try tree.tables.copies.photo(ofCopy: inode.ino) else { return nil }
         return try tree.inode(photo)
     }
 
     package func copies(of photo: Inode) throws(FileError) -> [Inode] {
         guard photo.row.flags.contains(.shared) else { return [] }
         var copies: [Inode] = []
-        for ino in try sql(tree.tables.copies(of: photo.ino)) { copies.append(try tree.inode(ino)) }
+        for ino in try tree.tables.copies.numbers(of: photo.ino) { copies.append(try tree.inode(ino)) }
         return copies
     }
 
@@ -70,19 +70,19 @@ package final class Copies {
         if inode.isPhoto {
             try tree.moments.removeMoment(inode, now: change.now)
             try tree.photos.deletePhoto(inode, space, change)
-            try sql(tree.tables.moveCopies(of: inode.ino, to: photo.ino))
+            try tree.tables.copies.move(of: inode.ino, to: photo.ino)
         }
         // A backup of the file that the photo was copied from has its content already.
         if inode.row.content != photo.row.content { try shareContent(of: photo, with: inode, space) }
         inode.row.flags.insert(.copy)
         tree.touch(inode)
-        try sql(tree.tables.storeCopy(inode.ino, of: photo.ino))
+        try tree.tables.copies.store(inode.ino, of: photo.ino)
         tree.kernelNames.noteChange(of: inode.ino)
     }
 
     private func shareContent(of photo: Inode, with inode: Inode, _ space: Space) throws(FileError) {
         let content = photo.row.content
-        let runs = try sql(tree.tables.extents(of: content))
+        let runs = try tree.tables.extents.runs(of: content)
         try releaseContent(of: inode, space)
         inode.state?.adopt(content, runs)
         inode.row.content = content
@@ -90,7 +90,7 @@ package final class Copies {
         inode.row.flags.insert(.shared)
         photo.row.flags.insert(.shared)
         tree.touch(photo)
-        try sql(tree.tables.store(users: try tree.tables.users(of: content) + 1, of: content))
+        try tree.tables.copies.store(users: try tree.tables.copies.users(of: content) + 1, of: content)
     }
 
     /// Replaces the content of an inode. A copy becomes an ordinary file; the copies of a photo lose it, and the first
@@ -108,7 +108,7 @@ package final class Copies {
 
     /// Makes a copy an ordinary file.
     package func forgetCopy(_ inode: Inode) throws(FileError) {
-        try sql(tree.tables.deleteCopy(inode.ino))
+        try tree.tables.copies.delete(inode.ino)
         inode.row.flags.remove(.copy)
         tree.touch(inode)
     }
@@ -160,14 +160,14 @@ package final class Copies {
         try tree.photos.deletePhoto(photo, space, change)
         try tree.photos.storePhoto(copy, row, change)
         if photo.row.nlink > 0 {
-            try sql(tree.tables.storeCopy(photo.ino, of: copy.ino))
+            try tree.tables.copies.store(photo.ino, of: copy.ino)
             photo.row.flags.insert(.copy)
         }
     }
 
     func handOver(_ photo: Inode, to copy: Inode) throws(FileError) {
         try forgetCopy(copy)
-        try sql(tree.tables.moveCopies(of: photo.ino, to: copy.ino))
+        try tree.tables.copies.move(of: photo.ino, to: copy.ino)
     }
 
     /// Makes the copies of a photo that is saved with the same bytes those of the new file, which shares its content.
@@ -178,7 +178,7 @@ package final class Copies {
             return false
         }
         if photo.row.content != new.row.content { try shareContent(of: photo, with: new, space) }
-        try sql(tree.tables.moveCopies(of: photo.ino, to: new.ino))
+        try tree.tables.copies.move(of: photo.ino, to: new.ino)
         return true
     }
 
@@ -193,9 +193,9 @@ package final class Copies {
     /// Removes one user of a shared content; false if the inode is the only one.
     package func leaveContent(of inode: Inode) throws(FileError) -> Bool {
         guard inode.row.flags.contains(.shared) else { return false }
-        let users = try sql(tree.tables.users(of: inode.row.content))
+        let users = try tree.tables.copies.users(of: inode.row.content)
         guard users > 1 else { return false }
-        try sql(tree.tables.store(users: users - 1, of: inode.row.content))
+        try tree.tables.copies.store(users: users - 1, of: inode.row.content)
         return true
     }
 }

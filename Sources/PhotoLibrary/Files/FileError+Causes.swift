@@ -1,12 +1,13 @@
 package import FileRequests
 import LinuxIO
 package import VaultCatalogue
+import VaultFormat
 package import VaultStore
 
 extension FileError {
     package init(_ error: CatalogueError) {
         switch error {
-        case .damaged, .failed, .newer: self = .damaged
+        case .damaged, .newer: self = .damaged
         case .noRoom: self = .noRoom
         }
     }
@@ -22,13 +23,17 @@ extension FileError {
     }
 }
 
-/// Runs a query and converts its errors to `FileError`.
-@inline(__always)
-package func sql<R>(_ body: @autoclosure () throws(CatalogueError) -> R) throws(FileError) -> R {
-    do throws(CatalogueError) {
-        return try body()
-    } catch {
-        throw FileError(error)
+extension Catalogue {
+    /// Opens the catalogue of a space; see `init(storage:readOnly:cacheKibibytes:)`. Throws `damaged` also for one of a
+    /// later release.
+    package convenience init(
+        of space: Space, readOnly: Bool, cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes
+    ) throws(FileError) {
+        do throws(CatalogueError) {
+            try self.init(storage: space, readOnly: readOnly, cacheKibibytes: cacheKibibytes)
+        } catch {
+            throw FileError(error)
+        }
     }
 }
 

@@ -13,7 +13,7 @@ extension TreeSession {
             return state
         }
         let isEmpty = inode.row.allocated == 0
-        let runs = isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content))
+        let runs = isEmpty ? [] : try tree.tables.extents.runs(of: inode.row.content)
         guard space.areValid(runs) else { throw .damaged }
         let state = FileState(inode, runs, context)
         inode.state = state

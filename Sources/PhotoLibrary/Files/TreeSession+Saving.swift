@@ -36,7 +36,7 @@ extension TreeSession {
         let isNews = file.needsClassification && !file.isNotedPending
         guard isNews || file.unsavedSince != nil else { return }
         try save(file) { change throws(FileError) in
-            if isNews { try sql(change.tree.tables.addPendingClassification(file.ino)) }
+            if isNews { try change.tree.tables.pendingClassification.add(file.ino) }
         }
         if isNews { file.isNotedPending = true }
     }
@@ -45,7 +45,7 @@ extension TreeSession {
     func unsharedContent(for file: FileState) throws(FileError) -> UInt64? {
         try change { change throws(FileError) in
             let content = file.inode.row.content
-            let users = try sql(change.tree.tables.users(of: content))
+            let users = try change.tree.tables.copies.users(of: content)
             guard users > 1 || SnapshotID.isSnapshot(content) else {
                 file.unshare()
                 file.inode.row.flags.remove(.shared)
@@ -63,21 +63,21 @@ extension TreeSession {
             try tree.copies.replaceContent(of: inode, by: file.content, space, change)
         }
         var hasSnapshots = false
-        if !file.freed.isEmpty { hasSnapshots = try sql(tree.tables.hasSnapshots(of: file.content)) }
-        if hasSnapshots { for run in file.freed { try sql(tree.tables.cut(run)) } }
+        if !file.freed.isEmpty { hasSnapshots = try tree.tables.snapshots.exist(of: file.content) }
+        if hasSnapshots { for run in file.freed { try tree.tables.snapshots.cut(run) } }
         if let range = file.unsavedRange {
             tree.mark(inode)
             let saved = file.view.withLock { file.map.markSaved(range.lower, range.upper) }
             if file.hasRows {
-                try sql(tree.tables.deleteExtents(of: file.content, from: saved.first, through: saved.last))
+                try tree.tables.extents.delete(of: file.content, from: saved.first, through: saved.last)
             }
-            for piece in saved.rows { try sql(tree.tables.insert(piece.run, of: file.content)) }
+            for piece in saved.rows { try tree.tables.extents.insert(piece.run, of: file.content) }
             if !saved.rows.isEmpty { file.hasRows = true }
             if !saved.adopted.isEmpty { space.adopt(saved.adopted) }
             file.unsavedRange = nil
         }
         if !file.freed.isEmpty {
-            space.free(hasSnapshots ? try sql(tree.tables.unnamed(file.freed)) : file.freed)
+            space.free(hasSnapshots ? try tree.tables.snapshots.unnamed(file.freed) : file.freed)
             file.freed = []
         }
         if file.hasNewBytes && inode.isPhoto, try tree.photos.deleteThumbnails(inode, space) {

@@ -74,9 +74,9 @@ package final class Imports {
     {
         let sealed = file.sealed
         do throws(FileError) {
-            for run in sealed.runs { try sql(tree.tables.insert(run, of: sealed.content)) }
+            for run in sealed.runs { try tree.tables.extents.insert(run, of: sealed.content) }
         } catch {
-            try? tree.tables.deleteExtents(of: sealed.content, from: 0, through: UInt64(Int64.max))
+            try? tree.tables.extents.delete(of: sealed.content, from: 0, through: UInt64(Int64.max))
             throw error
         }
         sealed.adopt(space)
@@ -100,7 +100,7 @@ package final class Imports {
         inode.row.flags.insert(.hasAttributes)
         for attribute in details.attributes {
             do throws(FileError) {
-                try sql(tree.tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
+                try tree.tables.attributes.store(inode.ino, attribute.name, attribute.value)
             } catch {
                 orphanIfNameless(inode, now: now)
                 throw error
@@ -131,7 +131,7 @@ package final class Imports {
     /// Whether a photo, or a copy of it, has a name in a directory.
     package func lies(_ photo: Inode, in directory: UInt64) throws(FileError) -> Bool {
         for file in [photo] + (try tree.copies.copies(of: photo)) {
-            if try sql(tree.tables.dentries(of: file.ino)).contains(where: { $0.parent == directory }) {
+            if try tree.tables.dentries.names(of: file.ino).contains(where: { $0.parent == directory }) {
                 return true
             }
         }
@@ -161,7 +161,7 @@ package final class Imports {
         return try sidecars.map { sidecar throws(FileError) -> UInt64? in
             let beside = companionName(sidecar.file.name, of: name, for: shown)
             guard beside.count <= nameBytesMax else { return nil }
-            if let found = try sql(tree.tables.dentry(directory.ino, beside)) { return found.ino }
+            if let found = try tree.tables.dentries.entry(directory.ino, beside) { return found.ino }
             return try enter(sidecar.file, as: beside, in: directory, space, now: now)
         }
     }
@@ -186,7 +186,7 @@ package final class Imports {
         for sidecar in sidecars {
             let beside = companionName(sidecar.file.name, of: name, for: candidate)
             guard beside.count <= nameBytesMax,
-                let found = try sql(tree.tables.dentry(directory.ino, beside)), found.ino != sidecar.equal
+                let found = try tree.tables.dentries.entry(directory.ino, beside), found.ino != sidecar.equal
             else { continue }
             return false
         }
@@ -199,9 +199,11 @@ package final class Imports {
     package func places(
         of photo: UInt64, beside sidecar: [UInt8], named name: [UInt8]
     ) throws(FileError) -> [(directory: Inode, name: [UInt8], found: UInt64?)] {
-        try sql(tree.tables.dentries(of: photo)).map { row throws(FileError) in
+        try tree.tables.dentries.names(of: photo).map { row throws(FileError) in
             let beside = companionName(sidecar, of: name, for: row.name)
-            return (try tree.inode(row.parent), beside, try sql(tree.tables.dentry(row.parent, beside))?.ino)
+            return (
+                try tree.inode(row.parent), beside, try tree.tables.dentries.entry(row.parent, beside)?.ino
+            )
         }
     }
 
@@ -215,7 +217,7 @@ package final class Imports {
         guard inode.isPhoto, case .media(let probe) = classification else { return }
         let old = try tree.photos.photo(inode)
         var settled: PhotoRow?
-        for name in try sql(tree.tables.dentries(of: inode.ino)) {
+        for name in try tree.tables.dentries.names(of: inode.ino) {
             var row = PhotoRow(inode.row, probe, named: name.name, now: change.now)
             let isItsOwn = row.day == day
             if !isItsOwn { row.pin(to: day) }

@@ -11,9 +11,9 @@ package struct Contents {
 
     /// Frees a content of few extents.
     package func free(_ content: UInt64, _ space: Space, overwriting: Bool = false) throws(FileError) {
-        let runs = try sql(tree.tables.extents(of: content))
+        let runs = try tree.tables.extents.runs(of: content)
         guard let first = runs.first, let last = runs.last else { return }
-        try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
+        try tree.tables.extents.delete(of: content, from: first.offset, through: last.offset)
         space.free(try unnamed(runs, of: content), overwriting: overwriting)
     }
 
@@ -21,8 +21,8 @@ package struct Contents {
     /// snapshots.
     package func unnamed(_ runs: [ExtentRun], of content: UInt64) throws(FileError) -> [ExtentRun] {
         if !SnapshotID.isSnapshot(content) {
-            guard try sql(tree.tables.hasSnapshots(of: content)) else { return runs }
+            guard try tree.tables.snapshots.exist(of: content) else { return runs }
         }
-        return try sql(tree.tables.unnamed(runs))
+        return try tree.tables.snapshots.unnamed(runs)
     }
 }

@@ -1,3 +1,4 @@
+package import FileRequests
 package import VaultCatalogue
 
 /// Bitmaps of the numbers of inodes and contents that are no longer in use, in blocks.
@@ -36,9 +37,9 @@ package struct NewlyRetired {
     }
 
     /// Writes the bits, marks the blocks' records, and empties this set.
-    package mutating func store(_ tables: Tables) throws(CatalogueError) {
+    package mutating func store(_ tables: Tables) throws(FileError) {
         for (block, numbers) in blocks {
-            var bits = try tables.retired(block: block) ?? []
+            var bits = try tables.identities.retired(block: block) ?? []
             if bits.count != RetiredIDs.bitmapBytes {
                 bits = [UInt8](repeating: 0, count: RetiredIDs.bitmapBytes)
             }
@@ -46,8 +47,8 @@ package struct NewlyRetired {
                 let bit = Int(number % RetiredIDs.numbersPerBlock)
                 bits[bit / 8] |= 1 << UInt8(bit % 8)
             }
-            try tables.storeRetired(block: block, bits)
-            try tables.markUnrecorded(RetiredIDs.records + block)
+            try tables.identities.storeRetired(block: block, bits)
+            try tables.identities.markUnrecorded(RetiredIDs.records + block)
         }
         blocks = [:]
     }

@@ -55,7 +55,7 @@ extension Tree {
         var way = AncestorWalk(from: directory, self)
         var names: [[UInt8]] = []
         repeat {
-            guard let name = try sql(tables.dentries(of: way.current.ino)).first?.name else { break }
+            guard let name = try tables.dentries.names(of: way.current.ino).first?.name else { break }
             names.insert(name, at: 0)
         } while try way.rise()
         return Array(names.joined(separator: [UInt8(ascii: "/")]))

@@ -15,11 +15,10 @@ extension Tree {
     ) throws(FileError) -> (rows: [DentryRow], directories: Set<UInt64>) {
         let rowsMax = 64
         var rows: [DentryRow] = []
-        try sql(
-            tables.eachDentry(in: directory, after: cookie) {
-                rows.append($0)
-                return rows.count < rowsMax
-            })
+        try tables.dentries.each(in: directory, after: cookie) {
+            rows.append($0)
+            return rows.count < rowsMax
+        }
         var directories: Set<UInt64> = []
         for row in rows {
             let inode = try inode(row.ino)

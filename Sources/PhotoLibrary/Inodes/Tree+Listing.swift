@@ -6,11 +6,10 @@ extension Tree {
     /// All entries of a directory.
     package func rows(of directory: Inode) throws(FileError) -> [DentryRow] {
         var rows: [DentryRow] = []
-        try sql(
-            tables.eachDentry(in: directory.ino, after: 0) {
-                rows.append($0)
-                return true
-            })
+        try tables.dentries.each(in: directory.ino, after: 0) {
+            rows.append($0)
+            return true
+        }
         return rows
     }
 
@@ -19,22 +18,21 @@ extension Tree {
         _ directory: Inode, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         let entryTimeout = try entryTimeout(in: directory)
-        try sql(
-            tables.eachDentryWithInode(in: directory.ino, after: cookie) { dentry, row in
-                // The row in memory is newer than the table's.
-                let known = cached(dentry.ino)
-                guard let row = known?.row ?? row, !row.isUnlistedDay else { return true }
-                var entry: Entry?
-                if plus {
-                    entry = Entry(
-                        attributes: known.map { attributes($0) } ?? attributes(of: row),
-                        entryTimeout: entryTimeout,
-                        attributeTimeout: Self.attributeTimeout(of: row))
-                }
-                return visit(
-                    DirectoryEntry(
-                        name: Name(dentry.name), cookie: dentry.id, ino: dentry.ino, mode: row.mode,
-                        entry: entry))
-            })
+        try tables.dentries.eachWithInode(in: directory.ino, after: cookie) { dentry, row in
+            // The row in memory is newer than the table's.
+            let known = cached(dentry.ino)
+            guard let row = known?.row ?? row, !row.isUnlistedDay else { return true }
+            var entry: Entry?
+            if plus {
+                entry = Entry(
+                    attributes: known.map { attributes($0) } ?? attributes(of: row),
+                    entryTimeout: entryTimeout,
+                    attributeTimeout: Self.attributeTimeout(of: row))
+            }
+            return visit(
+                DirectoryEntry(
+                    name: Name(dentry.name), cookie: dentry.id, ino: dentry.ino, mode: row.mode,
+                    entry: entry))
+        }
     }
 }

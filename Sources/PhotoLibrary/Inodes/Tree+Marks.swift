@@ -12,8 +12,8 @@ extension Tree {
     package func mark(_ inode: Inode) { unrecorded.insert(inode.ino) }
 
     /// Writes the marks that are still only in memory.
-    func storeMarks() throws(CatalogueError) {
-        for id in unrecorded.sorted() { try tables.markUnrecorded(id) }
+    func storeMarks() throws(FileError) {
+        for id in unrecorded.sorted() { try tables.identities.markUnrecorded(id) }
         unrecorded.removeAll(keepingCapacity: true)
         if !newlyRetired.blocks.isEmpty { try newlyRetired.store(tables) }
     }
@@ -22,13 +22,13 @@ extension Tree {
     package func retire(_ inode: Inode, _ space: Space, overwriting: Bool) throws(FileError) {
         newlyRetired.add(inode: inode.ino)
         unrecorded.remove(inode.ino)
-        try sql(tables.unmarkUnrecorded(inode.ino))
+        try tables.identities.unmarkUnrecorded(inode.ino)
         try dropRecord(inode.ino, space, overwriting: overwriting)
     }
 
     package func dropRecord(_ id: UInt64, _ space: Space, overwriting: Bool) throws(FileError) {
-        guard let run = try sql(tables.identity(id)) else { return }
-        try sql(tables.deleteIdentity(id))
+        guard let run = try tables.identities.location(id) else { return }
+        try tables.identities.delete(id)
         space.free([run], overwriting: overwriting)
     }
 }

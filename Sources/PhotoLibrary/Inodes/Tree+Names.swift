@@ -8,7 +8,7 @@ import VaultFormat
 extension Tree {
     /// Adds a row to the table of names, and to the names in memory.
     package func insert(_ row: DentryRow, in directory: Inode, _ child: Inode) throws(FileError) {
-        try sql(tables.insert(row))
+        try tables.dentries.insert(row)
         kernelNames.noteNames(of: directory.ino)
         counters.dentry += 1
         child.names?.append(row)
@@ -37,7 +37,7 @@ extension Tree {
     /// Whether the directory has that name.
     package func has(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
         guard try mayHave(directory, name) else { return false }
-        return try sql(tables.dentry(directory.ino, name)) != nil
+        return try tables.dentries.entry(directory.ino, name) != nil
     }
 
     /// Rows of a directory that can be read in the time of one search for a name.
@@ -45,18 +45,17 @@ extension Tree {
 
     private func readNames(of directory: Inode) throws(FileError) {
         var hashes: Set<Int> = []
-        try sql(
-            tables.eachDentry(in: directory.ino, after: 0) {
-                hashes.insert($0.name.hashValue)
-                return true
-            })
+        try tables.dentries.each(in: directory.ino, after: 0) {
+            hashes.insert($0.name.hashValue)
+            return true
+        }
         directory.nameHashes = hashes
     }
 
     /// Every name of a file or node, oldest first.
     package func names(of inode: Inode) throws(FileError) -> [DentryRow] {
         if let names = inode.names { return names }
-        let names = try sql(tables.dentries(of: inode.ino))
+        let names = try tables.dentries.names(of: inode.ino)
         inode.names = names
         return names
     }

@@ -19,7 +19,7 @@ extension Tree {
         for row in [
             directory(WellKnownInode.root, mode: 0o555), directory(WellKnownInode.moments, mode: 0o700),
             directory(WellKnownInode.albums, mode: 0o755),
-        ] { try sql(tables.store(row)) }
+        ] { try tables.inodes.store(row) }
         let root = try inode(WellKnownInode.root)
         try addEntry(root, Array("moments".utf8), try inode(WellKnownInode.moments), now: now)
         try addEntry(root, Array("albums".utf8), try inode(WellKnownInode.albums), now: now)

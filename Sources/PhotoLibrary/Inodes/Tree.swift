@@ -61,10 +61,10 @@ package final class Tree {
             listingsMax: options.limits.keptListings, staleInodesMin: options.limits.staleInodes,
             virtualNamesMin: options.limits.virtualNames)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
-        counters = try sql(tables.counters())
+        counters = try tables.counters.current()
         storedCounters = counters
         firstOfSession = counters.ino
-        recorder = try sql(tables.recorder())
+        recorder = try tables.identities.recorder()
     }
 
     // MARK: Inodes
@@ -72,7 +72,7 @@ package final class Tree {
     /// The inode with that number. Throws `.stale` if there is none.
     package func inode(_ ino: UInt64) throws(FileError) -> Inode {
         if let known = inodes[ino] { return known }
-        guard let row = try sql(tables.inode(ino)) else { throw .stale }
+        guard let row = try tables.inodes.row(ino) else { throw .stale }
         let inode = Inode(row, countedBytes: countedBytes(of: row))
         inode.dentries = kernelNames.loadedState(of: ino)
         remember(inode)
@@ -188,7 +188,7 @@ package final class Tree {
         count(inode, as: 0)
         inodes[inode.ino] = nil
         orphans.remove(inode.ino)
-        if storedOrphans.remove(inode.ino) != nil { try sql(tables.removeOrphan(inode.ino)) }
+        if storedOrphans.remove(inode.ino) != nil { try tables.orphans.remove(inode.ino) }
     }
 
     /// Adopts an inode that an earlier session left without a name.
@@ -199,22 +199,22 @@ package final class Tree {
 
     /// Writes rows and counters that are still only in memory: before the transaction ends, and before a query that
     /// selects inode rows by anything but their number.
-    package func storeChanges() throws(CatalogueError) {
+    package func storeChanges() throws(FileError) {
         for inode in dirty where inode.isDirty {
             if inode.isRegular { unwritten.note(inode.ino) }
-            try tables.store(inode.row)
+            try tables.inodes.store(inode.row)
             inode.isDirty = false
             count(inode, as: countedBytes(of: inode.row))
             mark(inode)
         }
         dirty.removeAll(keepingCapacity: true)
         for ino in newOrphans where orphans.contains(ino) {
-            try tables.addOrphan(ino)
+            try tables.orphans.add(ino)
             storedOrphans.insert(ino)
         }
         newOrphans.removeAll(keepingCapacity: true)
         if counters != storedCounters {
-            try tables.store(counters)
+            try tables.counters.store(counters)
             storedCounters = counters
         }
         if !unrecorded.isEmpty { try views.settleViewNames() }
@@ -233,7 +233,7 @@ package final class Tree {
     package func find(
         _ directory: Inode, _ name: [UInt8]
     ) throws(FileError) -> (id: UInt64, inode: Inode, isMember: Bool)? {
-        guard try mayHave(directory, name), let found = try sql(tables.dentry(directory.ino, name))
+        guard try mayHave(directory, name), let found = try tables.dentries.entry(directory.ino, name)
         else { return nil }
         return (found.id, try inode(found.ino), found.isMember)
     }
@@ -269,7 +269,7 @@ package final class Tree {
     package func removeEntry(_ directory: Inode, _ id: UInt64, _ child: Inode, now: Timestamp)
         throws(FileError)
     {
-        try sql(tables.deleteDentry(directory.ino, id))
+        try tables.dentries.delete(directory.ino, id)
         kernelNames.noteNames(of: directory.ino)
         kernelNames.dropVirtualNames(of: child.ino)
         child.names?.removeAll { $0.id == id }
@@ -288,7 +288,7 @@ package final class Tree {
         _ directory: Inode, _ id: UInt64, from old: Inode, to child: Inode, now: Timestamp
     ) throws(FileError) {
         old.names?.removeAll { $0.id == id }
-        try sql(tables.retargetDentry(directory.ino, id, to: child.ino))
+        try tables.dentries.retarget(directory.ino, id, to: child.ino)
         kernelNames.noteNames(of: directory.ino)
         kernelNames.dropVirtualNames(of: old.ino)
         child.names = nil
@@ -333,7 +333,7 @@ package final class Tree {
     package func leaveOrphans(_ inode: Inode) throws(FileError) {
         guard orphans.remove(inode.ino) != nil else { return }
         newOrphans.removeAll { $0 == inode.ino }
-        if storedOrphans.remove(inode.ino) != nil { try sql(tables.removeOrphan(inode.ino)) }
+        if storedOrphans.remove(inode.ino) != nil { try tables.orphans.remove(inode.ino) }
     }
 
     /// Notes a new name of this inode, which is not a directory.

@@ -31,9 +31,9 @@ extension TreeSession {
         if content != 0 && (inode.row.size > 0 || inode.row.flags.contains(.shared)),
             try !tree.copies.leaveContent(of: inode)
         {
-            let runs = try sql(tree.tables.firstExtents(of: content, limit: rows))
+            let runs = try tree.tables.extents.firstRuns(of: content, limit: rows)
             if let first = runs.first, let last = runs.last {
-                try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
+                try tree.tables.extents.delete(of: content, from: first.offset, through: last.offset)
                 space.free(try tree.contents.unnamed(runs, of: content), overwriting: overwrites)
                 // A root between two batches may be the last one.
                 inode.row.allocated -= min(inode.row.allocated, runs.reduce(0) { $0 + $1.length })
@@ -48,10 +48,10 @@ extension TreeSession {
         if inode.isRegular { try tree.versions.removeVersions(of: inode.ino, change) }
         if inode.isCopy { try tree.copies.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {
-            try sql(tree.tables.deleteExtendedAttributes(inode.ino))
+            try tree.tables.attributes.deleteAll(inode.ino)
         }
-        if inode.row.mode & fileTypeMask == linkType { try sql(tree.tables.deleteLinkTarget(inode.ino)) }
-        try sql(tree.tables.deleteInode(inode.ino))
+        if inode.row.mode & fileTypeMask == linkType { try tree.tables.links.delete(inode.ino) }
+        try tree.tables.inodes.delete(inode.ino)
         try tree.forgetDestroyed(inode)
         context.forgetCutShort(inode.ino)
         return true
@@ -62,7 +62,7 @@ extension TreeSession {
         var last: UInt64 = 0
         while !isCancelled() {
             let found = try locked { tree throws(FileError) in
-                let rows = try sql(tree.tables.orphans(after: last, limit: 100))
+                let rows = try tree.tables.orphans.numbers(after: last, limit: 100)
                 let left = rows.filter { !tree.orphans.contains($0) }
                 for ino in left { tree.adoptOrphan(ino) }
                 return (end: rows.last, left: left)
@@ -106,9 +106,9 @@ extension TreeSession {
         while found == batch {
             found = try change(for: .removal) { change throws(FileError) in
                 // The query reads stored rows.
-                try sql(change.tree.storeChanges())
+                try change.tree.storeChanges()
                 let moments = try change.tree.inode(WellKnownInode.moments)
-                let days = try sql(change.tree.tables.emptyDays(in: WellKnownInode.moments, limit: batch))
+                let days = try change.tree.tables.dentries.emptyDays(in: WellKnownInode.moments, limit: batch)
                 for row in days {
                     let day = try change.tree.inode(row.ino)
                     let (modified, changed) = (moments.row.modified, moments.row.changed)

@@ -42,7 +42,8 @@ package final class Groups {
     func halves(of photo: PhotoRow) throws(FileError) -> [(inode: Inode, row: PhotoRow)] {
         guard let group = photo.group else { return [] }
         var found: [(inode: Inode, row: PhotoRow)] = []
-        for ino in try sql(tree.tables.photos(group: group, limit: siblingNamesMax)) where ino != photo.ino {
+        for ino in try tree.tables.photos.numbers(group: group, limit: siblingNamesMax) where ino != photo.ino
+        {
             let other = try tree.inode(ino)
             if other.isPhoto, !other.isTrashed, try tree.moments.moment(of: other) != nil {
                 found.append((other, try tree.photos.photo(other)))
@@ -69,9 +70,8 @@ package final class Groups {
     ) throws(FileError) {
         let (wanted, directory) = (own.row.name, own.directory)
         let stem = stemOf(wanted)
-        let numbered = try sql(
-            tree.tables.dentries(
-                in: directory.ino, beginning: stem + Array(" (".utf8), limit: siblingNamesMax))
+        let numbered = try tree.tables.dentries.names(
+            in: directory.ino, beginning: stem + Array(" (".utf8), limit: siblingNamesMax)
         if numbered.isEmpty { return }
         let row = try tree.photos.photo(inode)
         let present = try companionsByStem(of: row, wanted, in: directory, captured: row.captured)
@@ -114,7 +114,8 @@ package final class Groups {
     ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
         guard let group = photo.group else { return [] }
         var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []
-        for ino in try sql(tree.tables.photos(group: group, limit: siblingNamesMax)) where ino != photo.ino {
+        for ino in try tree.tables.photos.numbers(group: group, limit: siblingNamesMax) where ino != photo.ino
+        {
             let other = try tree.inode(ino)
             for row in try tree.names(of: other) where row.parent == directory {
                 found.append((row, other, try tree.photos.photo(other)))
@@ -128,9 +129,8 @@ package final class Groups {
     ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
         var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []
         for stem in companionStems(name) {
-            let rows = try sql(
-                tree.tables.dentries(
-                    in: directory.ino, beginning: stem + [UInt8(ascii: ".")], limit: siblingNamesMax))
+            let rows = try tree.tables.dentries.names(
+                in: directory.ino, beginning: stem + [UInt8(ascii: ".")], limit: siblingNamesMax)
             for row in rows where row.ino != photo.ino {
                 let other = try tree.inode(row.ino)
                 let otherPhoto = other.isPhoto ? try tree.photos.photo(other) : nil

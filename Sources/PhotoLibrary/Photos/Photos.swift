@@ -16,14 +16,14 @@ package final class Photos {
     // MARK: Rows of photos
 
     package func photo(_ inode: Inode) throws(FileError) -> PhotoRow {
-        guard let row = try sql(tree.tables.photo(inode.ino)) else { throw .damaged }
+        guard let row = try tree.tables.photos.row(inode.ino) else { throw .damaged }
         return row
     }
 
     func storePhoto(_ inode: Inode, _ row: PhotoRow, _ change: Change) throws(FileError) {
         var row = row
         if let rating = try tree.views.ratingByAttribute(of: inode) { row.rating = rating }
-        try sql(tree.tables.store(row))
+        try tree.tables.photos.store(row)
         change.hasNewPhoto = true
         tree.views.noteChange()
         tree.mark(inode)
@@ -36,7 +36,7 @@ package final class Photos {
     /// Makes a photo a plain file, also before it is destroyed.
     package func deletePhoto(_ inode: Inode, _ space: Space, _ change: Change) throws(FileError) {
         try tree.trash.leaveTrash(inode, change)
-        try sql(tree.tables.deletePhoto(inode.ino))
+        try tree.tables.photos.delete(inode.ino)
         inode.row.flags.subtract([.photo, .namedInMoments])
         tree.touch(inode)
         try deleteThumbnails(inode, space)
@@ -45,12 +45,12 @@ package final class Photos {
     /// Deletes the kept thumbnails of a photo; false if there were none.
     @discardableResult
     package func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) -> Bool {
-        let kept = try sql(tree.tables.thumbnails(of: inode.ino))
+        let kept = try tree.tables.thumbnails.rows(of: inode.ino)
         guard !kept.isEmpty else { return false }
         for thumbnail in kept where thumbnail.content != 0 {
             try tree.contents.free(thumbnail.content, space, overwriting: true)
         }
-        try sql(tree.tables.deleteThumbnails(of: inode.ino))
+        try tree.tables.thumbnails.delete(of: inode.ino)
         // A wrong total does no harm, and a check corrects it.
         tree.counters.pictureBytes -= min(tree.counters.pictureBytes, kept.reduce(0) { $0 + $1.cost })
         return true

@@ -30,7 +30,7 @@ package struct IdentityRecorder {
             left -= space.limits.recordsPerWrite
         }
         let more = try? session.committing { tree throws(FileError) in
-            try sql(tree.tables.unrecorded(after: last, limit: 1))
+            try tree.tables.identities.unrecorded(after: last, limit: 1)
         }
         return !(more ?? []).isEmpty
     }
@@ -43,7 +43,7 @@ package struct IdentityRecorder {
         var end: UInt64?
         while records.count < most {
             let found = try session.committing { tree throws(FileError) in
-                try sql(tree.storeChanges())
+                try tree.storeChanges()
                 return try takeRecords(
                     tree, after: end ?? last, limit: min(space.limits.recordsPerLock, most))
             }
@@ -58,7 +58,7 @@ package struct IdentityRecorder {
         _ tree: Tree, after last: UInt64, limit: Int
     ) throws(FileError) -> (records: [(content: UInt64, bytes: [UInt8])], end: UInt64?) {
         let history = RecordedHistory(before: tree.recorder, durable: space.newestDurable)
-        let marked = try sql(tree.tables.unrecorded(after: last, limit: limit))
+        let marked = try tree.tables.identities.unrecorded(after: last, limit: limit)
         var records: [(content: UInt64, bytes: [UInt8])] = []
         for id in marked {
             do throws(FileError) {
@@ -74,7 +74,7 @@ package struct IdentityRecorder {
                 // A record that cannot be read stays marked and delays no other.
                 continue
             }
-            try sql(tree.tables.unmarkUnrecorded(id))
+            try tree.tables.identities.unmarkUnrecorded(id)
         }
         return (records, marked.last)
     }
@@ -99,8 +99,8 @@ package struct IdentityRecorder {
             }
             for (record, run) in zip(records, runs) {
                 if try tree.mayHaveRecord(record.content) {
-                    let old = try sql(tree.tables.identity(record.content))
-                    try sql(tree.tables.storeIdentity(record.content, run))
+                    let old = try tree.tables.identities.location(record.content)
+                    try tree.tables.identities.store(record.content, run)
                     adopted.append(run)
                     if let old { freed.append(old) }
                 } else {
@@ -109,8 +109,7 @@ package struct IdentityRecorder {
                 count += 1
             }
             if let newest = adopted.last {
-                try sql(
-                    tree.tables.storeRecorder(epoch: newest.epoch, generation: newest.generation))
+                try tree.tables.identities.storeRecorder(epoch: newest.epoch, generation: newest.generation)
             }
         }
     }
@@ -121,6 +120,6 @@ extension Tree {
         if id >= RetiredIDs.records { return true }
         if orphans.contains(id) { return false }
         if cached(id) != nil { return true }
-        return try sql(tables.inode(id)) != nil
+        return try tables.inodes.row(id) != nil
     }
 }

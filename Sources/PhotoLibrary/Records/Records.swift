@@ -15,16 +15,16 @@ package struct Records {
     package func record(of id: UInt64) throws(FileError) -> Recorded {
         if id >= RetiredIDs.records {
             let block = id - RetiredIDs.records
-            guard let bits = try sql(tree.tables.retired(block: block)) else { throw .stale }
+            guard let bits = try tree.tables.identities.retired(block: block) else { throw .stale }
             return .retired(block: block, bits: bits)
         }
         if let known = tree.cached(id) {
             // Not `names(of:)`, which would cache them: no one else may need them.
             if let names = known.names { return .inode(try tree.tables.record(known.row, names)) }
-            return .inode(try tree.tables.record(known.row, try sql(tree.tables.dentries(of: id))))
+            return .inode(try tree.tables.record(known.row, try tree.tables.dentries.names(of: id)))
         }
-        guard let row = try sql(tree.tables.inode(id)) else { throw .stale }
-        return .inode(try tree.tables.record(row, try sql(tree.tables.dentries(of: id))))
+        guard let row = try tree.tables.inodes.row(id) else { throw .stale }
+        return .inode(try tree.tables.record(row, try tree.tables.dentries.names(of: id)))
     }
 }
 
@@ -43,16 +43,16 @@ extension Tables {
             record.names.append(
                 RecordedName(
                     parent: name.parent, name: name.name, isMember: name.isMember, isLink: name.isLink,
-                    since: try sql(trashRow(row.ino, name.id))?.since))
+                    since: try trash.row(row.ino, name.id)?.since))
         }
         if row.flags.contains(.hasAttributes) {
-            record.attributes = try sql(extendedAttributes(row.ino)).map {
+            record.attributes = try attributes.all(row.ino).map {
                 ExtendedAttribute(name: $0.name, value: $0.value)
             }
         }
         switch row.mode & fileTypeMask {
         case directoryType: record.row.size = 0
-        case linkType: record.target = try sql(linkTarget(row.ino)) ?? []
+        case linkType: record.target = try links.target(row.ino) ?? []
         case regularType: try addFile(to: &record, limits)
         default: break
         }
@@ -66,17 +66,17 @@ extension Tables {
             // Rows of a snapshot are cut when its source changes: the record lists them as they were.
             let runs =
                 SnapshotID.isSnapshot(row.content)
-                ? ExtentRun.joined(try sql(extents(of: row.content)))
-                : try sql(firstExtents(of: row.content, limit: limits.runs + 1))
+                ? ExtentRun.joined(try extents.runs(of: row.content))
+                : try extents.firstRuns(of: row.content, limit: limits.runs + 1)
             record.runs = runs.count > limits.runs ? nil : runs
         }
         guard row.flags.contains(.photo) else { return }
-        record.photo = try sql(photo(row.ino))
-        guard row.flags.contains(.trashed), var trashed = try sql(trashRow(row.ino, 0)) else { return }
+        record.photo = try photos.row(row.ino)
+        guard row.flags.contains(.trashed), var trashed = try trash.row(row.ino, 0) else { return }
         trashed.noted = nil
         record.trashed = trashed
         var bytesLeft = limits.nameBytes
-        for var name in try sql(trashNames(of: row.ino)) {
+        for var name in try trash.names(of: row.ino) {
             bytesLeft -= name.name.count + 32
             if bytesLeft < 0 { break }
             name.id = 0

@@ -16,14 +16,14 @@ extension Renames {
         guard request.isFromTrash else {
             return try tree.trash.storeTrashAge(of: ino, named: request.newName, in: request.to)
         }
-        guard let id = try sql(tree.tables.dentry(request.to.ino, request.newName))?.id else {
+        guard let id = try tree.tables.dentries.entry(request.to.ino, request.newName)?.id else {
             throw .damaged
         }
-        try sql(tree.tables.moveTrash(ino, request.sourceID, to: id))
+        try tree.tables.trash.move(ino, request.sourceID, to: id)
     }
 
     func forgetTrashAge(_ request: RenameRequest) throws(FileError) {
-        try sql(tree.tables.deleteTrash(request.source.ino, request.sourceID))
+        try tree.tables.trash.delete(request.source.ino, request.sourceID)
     }
 
     /// A whole day: moves the directory that the kernel knows, with its photos.
@@ -62,7 +62,7 @@ extension Renames {
         }
         try replaceDirectory(request)
         try tree.removeEntry(request.from, request.sourceID, source, now: now)
-        try sql(tree.tables.deleteTrash(source.ino, request.sourceID))
+        try tree.tables.trash.delete(source.ino, request.sourceID)
         source.row.day = number
         if rows.isEmpty { source.row.flags.insert(.madeByHand) }
         source.row.changed = now
@@ -81,7 +81,7 @@ extension Renames {
         throws(FileError)
     {
         // A copy that has taken the place of its photo has taken this name of the photo too.
-        guard try sql(tree.tables.dentry(day.ino, row.name))?.id == row.id else { return }
+        guard try tree.tables.dentries.entry(day.ino, row.name)?.id == row.id else { return }
         let inode = try tree.inode(row.ino)
         if inode.isCopy, let photo = try tree.trash.trashedPhoto(behind: inode) {
             try tree.trash.restore(photo, change)

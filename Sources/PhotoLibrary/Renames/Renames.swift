@@ -139,9 +139,8 @@ package final class Renames {
         guard day.row.size > 0 else { return }
         var sample = PhotoRow(ino: 0, day: 0)
         sample.pin(to: number)
-        try sql(
-            tree.tables.redatePhotos(
-                in: day.ino, to: number, midnight: sample.captured, source: sample.source))
+        try tree.tables.photos.redate(
+            in: day.ino, to: number, midnight: sample.captured, source: sample.source)
     }
 
     /// A day that is moved into an album becomes an album; the day stays. The kernel moves the inode that it knows, so
@@ -163,14 +162,13 @@ package final class Renames {
         if album.row.flags.contains(.madeByHand) { day.row.flags.insert(.madeByHand) }
         album.row.day = 0
         album.row.flags.remove(.madeByHand)
-        try sql(tree.tables.retargetDentry(WellKnownInode.moments, request.sourceID, to: day.ino))
-        try sql(tree.tables.makeMembers(in: album.ino))
+        try tree.tables.dentries.retarget(WellKnownInode.moments, request.sourceID, to: day.ino)
+        try tree.tables.dentries.makeMembers(in: album.ino)
         var photos: [DentryRow] = []
-        try sql(
-            tree.tables.eachPhoto(in: album.ino, after: 0) {
-                photos.append($0)
-                return true
-            })
+        try tree.tables.dentries.eachPhoto(in: album.ino, after: 0) {
+            photos.append($0)
+            return true
+        }
         for photo in photos {
             let inode = try tree.inode(photo.ino)
             inode.names = nil

@@ -86,11 +86,11 @@ struct ControlAttributes {
 
     private func countLines() throws(FileError) -> [(String, String)] {
         try session.locked { tree throws(FileError) in
-            let trashed = try sql(tree.tables.trashedPhotoCount())
-            let versions = try sql(tree.tables.versionTotals())
+            let trashed = try tree.tables.trash.photoCount()
+            let versions = try tree.tables.versions.totals()
             return [
-                ("photos", "\(try sql(tree.tables.photoCount()) - trashed)"), ("trashed", "\(trashed)"),
-                ("thumbnails", "\(try sql(tree.tables.thumbnailCount()))"),
+                ("photos", "\(try tree.tables.photos.count() - trashed)"), ("trashed", "\(trashed)"),
+                ("thumbnails", "\(try tree.tables.thumbnails.count())"),
                 ("versions", "\(versions.count)"), ("version_bytes", "\(versions.bytes)"),
             ]
         }

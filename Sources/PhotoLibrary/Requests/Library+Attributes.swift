@@ -59,7 +59,7 @@ extension Library {
         try session.save(file, by: caller.pid) { change throws(FileError) in
             if caller.uid != 0 { change.tree.dropPrivileges(file.inode) }
             try change.tree.effects.apply(classification, to: file.inode, session.space, change)
-            if classification.isUndecided { try sql(change.tree.tables.addPendingClassification(file.ino)) }
+            if classification.isUndecided { try change.tree.tables.pendingClassification.add(file.ino) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
         if hasWriters { return }
@@ -92,7 +92,7 @@ extension Library {
         return try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.row.flags.contains(.hasAttributes),
-                let value = try sql(tree.tables.extendedAttribute(ino, name))
+                let value = try tree.tables.attributes.value(ino, name)
             else { throw .noData }
             return value
         }
@@ -109,13 +109,13 @@ extension Library {
             let inode = try session.resolveUnlessOpen(ino, change.tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             if inode.isVersion { throw .readOnly }
-            let isThere = try sql(change.tree.tables.extendedAttribute(ino, name)) != nil
+            let isThere = try change.tree.tables.attributes.value(ino, name) != nil
             switch policy {
             case .any: break
             case .create: if isThere { throw .exists }
             case .replace: if !isThere { throw .noData }
             }
-            try sql(change.tree.tables.storeExtendedAttribute(ino, name, value))
+            try change.tree.tables.attributes.store(ino, name, value)
             inode.row.flags.insert(.hasAttributes)
             change.tree.noteChanged(inode)
             return name == ratingAttribute
@@ -136,7 +136,7 @@ extension Library {
         return try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.row.flags.contains(.hasAttributes) else { return [] }
-            return try sql(tree.tables.extendedAttributeNames(ino))
+            return try tree.tables.attributes.names(ino)
         }
     }
 
@@ -147,9 +147,9 @@ extension Library {
         try checkAttribute(ino, name)
         let isUnrated = try session.change { change throws(FileError) in
             let inode = try session.resolveUnlessOpen(ino, change.tree, by: caller)
-            guard try sql(change.tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
+            guard try change.tree.tables.attributes.value(ino, name) != nil else { throw .noData }
             if inode.isVersion { throw .readOnly }
-            try sql(change.tree.tables.deleteExtendedAttribute(ino, name))
+            try change.tree.tables.attributes.delete(ino, name)
             change.tree.noteChanged(inode)
             return name == ratingAttribute
                 ? try change.tree.views.followRatingAttribute(of: inode, change) : false

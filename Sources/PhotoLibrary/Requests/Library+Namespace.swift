@@ -112,7 +112,7 @@ extension Library {
     /// A symbolic link's target, up to PATH_MAX bytes.
     public func readLink(_ ino: UInt64) throws(FileError) -> [UInt8] {
         try session.locked { tree throws(FileError) in
-            guard let target = try sql(tree.tables.linkTarget(ino)) else { throw .invalid }
+            guard let target = try tree.tables.links.target(ino) else { throw .invalid }
             return target
         }
     }
@@ -151,7 +151,7 @@ extension Library {
         guard !target.isEmpty else { throw .noEntry }
         guard target.count <= linkTargetBytesMax else { throw .nameTooLong }
         return try make(parent, name, mode: linkType | 0o777, caller) { tree, inode throws(FileError) in
-            try sql(tree.tables.storeLinkTarget(inode.ino, target))
+            try tree.tables.links.store(inode.ino, target)
             inode.row.size = UInt64(target.count)
         }
     }

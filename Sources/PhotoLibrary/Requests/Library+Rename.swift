@@ -110,7 +110,7 @@ private struct RenameAttempt {
                 request.source.isDirectory ? try change.tree.isInWorkingDirectory(request.source) : false
             try change.tree.renames.rename(request, session.space, change)
             if request.classification.isUndecided {
-                try sql(change.tree.tables.addPendingClassification(request.source.ino))
+                try change.tree.tables.pendingClassification.add(request.source.ino)
             }
             change.tree.renames.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
@@ -123,7 +123,7 @@ private struct RenameAttempt {
             // A directory from the trash may hold photos that were taken out of moments meanwhile.
             let isRestored = request.isFromTrash && !request.isIntoTrash
             if !isRestored, try change.tree.isInWorkingDirectory(request.source) { return .done }
-            try sql(change.tree.tables.addPendingClassification(request.source.ino))
+            try change.tree.tables.pendingClassification.add(request.source.ino)
             return .classifyBelow(request.source.ino)
         }
         switch done {
@@ -156,7 +156,7 @@ private struct RenameAttempt {
         var directories: [UInt64] = []
         for directory in working {
             guard try !tree.isInWorkingDirectory(directory) else { continue }
-            try sql(tree.tables.addPendingClassification(directory.ino))
+            try tree.tables.pendingClassification.add(directory.ino)
             directories.append(directory.ino)
         }
         return .exchanged(files: both.filter { !$0.isDirectory }.map(\.ino), directories: directories)

@@ -229,7 +229,7 @@ public final class Library: @unchecked Sendable {
         let use = session.space.sectors.capacity
         let trashed = trashedBytes.value { [self] in
             let found = try? session.locked { tree throws(FileError) in
-                try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
+                try tree.tables.trash.photoBytes() + tree.tables.versions.totals().bytes
                     + tree.saves.withheldBytes()
             }
             return found ?? 0

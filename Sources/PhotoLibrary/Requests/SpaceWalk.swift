@@ -62,13 +62,13 @@ public struct SpaceWalk: Sendable {
     /// Number of photos in the space, for `status`, without those in the trash.
     public func photoCount() throws(FileError) -> Int {
         try library.session.locked { tree throws(FileError) in
-            Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
+            Int(try tree.tables.photos.count() - tree.tables.trash.photoCount())
         }
     }
 
     /// Number of photos in the trash.
     public func trashedPhotoCount() throws(FileError) -> Int {
-        try library.session.locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
+        try library.session.locked { tree throws(FileError) in Int(try tree.tables.trash.photoCount()) }
     }
 
     // MARK: Versions

@@ -177,17 +177,17 @@ package final class Saves {
         of name: [UInt8], in directory: Inode, except inode: Inode
     ) throws(FileError) -> Inode? {
         // Mostly no other name begins with this one, which one query tells.
-        let first = try sql(tree.tables.dentries(in: directory.ino, beginning: name, limit: 2))
+        let first = try tree.tables.dentries.names(in: directory.ino, beginning: name, limit: 2)
         if first.allSatisfy({ $0.name == name }) { return nil }
         var candidates: [UInt64] = []
         for beginning in backupBeginnings(name) {
-            let rows = try sql(tree.tables.dentries(in: directory.ino, beginning: beginning, limit: .max))
+            let rows = try tree.tables.dentries.names(in: directory.ino, beginning: beginning, limit: .max)
             candidates += rows.filter { backupOriginal($0.name) == name }.map(\.ino)
         }
         // Vim takes another name only where NAME~ exists.
-        if try sql(tree.tables.dentry(directory.ino, name + [UInt8(ascii: "~")])) != nil {
-            let rows = try sql(
-                tree.tables.dentries(in: directory.ino, beginning: name.dropLast(), limit: .max))
+        if try tree.tables.dentries.entry(directory.ino, name + [UInt8(ascii: "~")]) != nil {
+            let rows = try tree.tables.dentries.names(
+                in: directory.ino, beginning: name.dropLast(), limit: .max)
             candidates += rows.filter { isVimBackup($0.name, of: name) }.map(\.ino)
         }
         for ino in candidates where ino != inode.ino {
@@ -329,7 +329,7 @@ package final class Saves {
         }
         guard let kept = try tree.names(of: photo).last else { throw .damaged }
         try tree.trash.restore(photo, change)
-        try sql(tree.tables.deleteTrash(photo.ino, kept.id))
+        try tree.tables.trash.delete(photo.ino, kept.id)
         try tree.trash.discard(kept, change)
     }
 

@@ -46,7 +46,7 @@ package final class TreeSession: @unchecked Sendable {
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
             let tree = try Tree(tables, options)
-            if try sql(tables.inode(WellKnownInode.root)) == nil {
+            if try tables.inodes.row(WellKnownInode.root) == nil {
                 // Read-only, they stay in memory: the empty space is shown without being changed.
                 try tree.makeRootDirectories()
             }
@@ -66,7 +66,7 @@ package final class TreeSession: @unchecked Sendable {
         // A state that only a soft root holds must become durable, whether it changes or not.
         let isSoft = !space.isClean
         let isBehind = try locked { tree throws(FileError) in
-            try !sql(tree.tables.unrecorded(after: 0, limit: 1)).isEmpty
+            try !tree.tables.identities.unrecorded(after: 0, limit: 1).isEmpty
         }
         committer.noteChange(if: try locked { $0.hasMadeRootDirectories } || isSoft || isBehind)
     }

@@ -23,24 +23,24 @@ package final class PendingPictures {
     /// Notes that a photo lost its picture, or became a photo late.
     package func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
         guard ino < tree.counters.pictured else { return }
-        if try sql(tree.tables.isInPendingRange(ino)) {
+        if try tree.tables.pendingThumbnails.contains(ino) {
             // The batch may already have passed it, and the range not be cut yet.
             if isBatchActive { late.append(ino) }
         } else {
-            try sql(tree.tables.store(InodeRange(first: ino, end: ino + 1)))
+            try tree.tables.pendingThumbnails.store(InodeRange(first: ino, end: ino + 1))
         }
     }
 
     /// Whether a photo may lack a picture. Reads a row or two.
     package func hasThumbnailPending() throws(FileError) -> Bool {
-        if try sql(tree.tables.highestPendingRange()) != nil { return true }
+        if try tree.tables.pendingThumbnails.highest() != nil { return true }
         return try hasNewPhotos()
     }
 
     private func hasNewPhotos() throws(FileError) -> Bool {
         guard tree.counters.pictured < tree.counters.ino else { return false }
         let new = InodeRange(first: tree.counters.pictured, end: tree.counters.ino)
-        return try !sql(tree.tables.photos(in: new, limit: 1)).isEmpty
+        return try !tree.tables.pendingThumbnails.photos(in: new, limit: 1).isEmpty
     }
 
     /// The next photos; nil if there are no more to examine.
@@ -55,11 +55,13 @@ package final class PendingPictures {
         for ino in late { try noteThumbnailPending(ino) }
         late = []
         if try hasNewPhotos() {
-            try sql(tree.tables.store(InodeRange(first: tree.counters.pictured, end: tree.counters.ino)))
+            try tree.tables.pendingThumbnails.store(
+                InodeRange(first: tree.counters.pictured, end: tree.counters.ino))
             tree.counters.pictured = tree.counters.ino
         }
-        guard let range = try sql(tree.tables.highestPendingRange()) else { return nil }
-        let photos = try sql(tree.tables.photos(in: range, limit: tree.options.limits.backgroundThumbnails))
+        guard let range = try tree.tables.pendingThumbnails.highest() else { return nil }
+        let photos = try tree.tables.pendingThumbnails.photos(
+            in: range, limit: tree.options.limits.backgroundThumbnails)
         let isAll = photos.count < tree.options.limits.backgroundThumbnails
         isBatchActive = true
         return ThumbnailPending(
@@ -70,9 +72,9 @@ package final class PendingPictures {
 
     private func cut(_ range: Range<UInt64>, to rest: Range<UInt64>) throws(FileError) {
         if rest.isEmpty {
-            try sql(tree.tables.deleteRange(from: range.lowerBound))
+            try tree.tables.pendingThumbnails.delete(from: range.lowerBound)
         } else if rest != range {
-            try sql(tree.tables.store(InodeRange(first: rest.lowerBound, end: rest.upperBound)))
+            try tree.tables.pendingThumbnails.store(InodeRange(first: rest.lowerBound, end: rest.upperBound))
         }
     }
 }

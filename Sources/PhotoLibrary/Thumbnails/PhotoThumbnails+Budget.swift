@@ -39,15 +39,14 @@ extension PhotoThumbnails {
     /// continue after; nil if there is nothing left to drop.
     func thinOut(after last: UInt64) throws(FileError) -> UInt64? {
         try session.change { change throws(FileError) in
-            let photos = try sql(
-                change.tree.tables.photosWithThumbnails(
-                    after: last, limit: session.space.limits.thinnedPhotos))
+            let photos = try change.tree.tables.thumbnails.photos(
+                after: last, limit: session.space.limits.thinnedPhotos)
             for photo in photos {
                 guard change.tree.counters.pictureBytes > PictureBudget.total(change.tree.counters) else {
                     return nil
                 }
                 let inode = try change.tree.inode(photo)
-                let spent = try sql(change.tree.tables.thumbnails(of: photo)).reduce(0) { $0 + $1.cost }
+                let spent = try change.tree.tables.thumbnails.rows(of: photo).reduce(0) { $0 + $1.cost }
                 if spent > PictureBudget.share(of: inode.row.size) {
                     try change.tree.photos.deleteThumbnails(inode, session.space)
                 }

@@ -15,7 +15,7 @@ package final class PictureNames {
     /// Whether the directory is an album or a day, and has photos.
     func showsPhotos(_ directory: Inode) throws(FileError) -> Bool {
         guard directory.area == .album || directory.area == .day else { return false }
-        return try sql(tree.tables.hasPhotos(directory.ino))
+        return try tree.tables.dentries.hasPhotos(directory.ino)
     }
 
     /// Whether the directory has a virtual `.thumbs`.
@@ -176,18 +176,17 @@ package final class PictureNames {
     ) throws(FileError) {
         var failed: FileError?
         let last = cookie & pictureCookie == 0 ? 0 : cookie & ~pictureCookie
-        try sql(
-            tree.tables.eachPhoto(in: directory, after: last) { dentry in
-                do throws(FileError) {
-                    let file = try tree.inode(dentry.ino)
-                    guard let photo = try tree.copies.photo(representedBy: file) else { return true }
-                    let (mayExist, kept) = try picture(of: photo, types)
-                    return mayExist ? try visit(dentry, file, kept) : true
-                } catch {
-                    failed = error
-                    return false
-                }
-            })
+        try tree.tables.dentries.eachPhoto(in: directory, after: last) { dentry in
+            do throws(FileError) {
+                let file = try tree.inode(dentry.ino)
+                guard let photo = try tree.copies.photo(representedBy: file) else { return true }
+                let (mayExist, kept) = try picture(of: photo, types)
+                return mayExist ? try visit(dentry, file, kept) : true
+            } catch {
+                failed = error
+                return false
+            }
+        }
         if let failed { throw failed }
     }
 
@@ -197,7 +196,7 @@ package final class PictureNames {
         of photo: Inode, _ types: Set<MediaType>
     ) throws(FileError) -> (mayExist: Bool, kept: ThumbnailRow?) {
         guard photo.row.size > 0 else { return (false, nil) }
-        let rows = try sql(tree.tables.thumbnails(of: photo.ino))
+        let rows = try tree.tables.thumbnails.rows(of: photo.ino)
         let current = rows.filter { $0.revision == photo.row.revision }
         if current.contains(where: { $0.length < 0 }), try tree.groups.still(of: photo) == nil {
             return (false, nil)

@@ -28,7 +28,7 @@ struct StoredPhoto: Sendable {
             }
             let row = try tree.photos.photo(inode)
             guard let type = row.mediaType else { throw .noEntry }
-            let rows = try sql(tree.tables.thumbnails(of: ino)).filter { $0.revision == inode.row.revision }
+            let rows = try tree.tables.thumbnails.rows(of: ino).filter { $0.revision == inode.row.revision }
             return PicturedPhoto(
                 ino: ino, revision: inode.row.revision, type: type, byteCount: inode.row.size,
                 orientation: row.orientation, kept: rows.filter { $0.length >= 0 }.map { KeptPicture($0) },
@@ -48,7 +48,7 @@ struct StoredPhoto: Sendable {
         defer { session.context.chunks.give(buffer) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(byteCount)
-        let runs = try session.locked { tree throws(FileError) in try sql(tree.tables.extents(of: content)) }
+        let runs = try session.locked { tree throws(FileError) in try tree.tables.extents.runs(of: content) }
         guard space.areValid(runs), runs.last?.end ?? 0 == byteCount else { throw .damaged }
         for run in runs {
             for number in 0..<run.chunkCount {
@@ -116,14 +116,14 @@ struct StoredPhoto: Sendable {
             let inode = try change.tree.inode(row.ino)
             // The photo was deleted or written while the worker was busy: its picture is outdated.
             guard inode.isPhoto, inode.row.revision == row.revision else { throw .busy }
-            let others = try sql(change.tree.tables.thumbnails(of: row.ino))
+            let others = try change.tree.tables.thumbnails.rows(of: row.ino)
             if others.contains(where: { $0.revision != row.revision || $0.length < 0 || row.length < 0 }) {
                 try change.tree.photos.deleteThumbnails(inode, space)
             } else if others.contains(where: { $0.size == row.size && $0.format == row.format }) {
                 throw .busy
             }
-            for run in runs { try sql(change.tree.tables.insert(run, of: row.content)) }
-            try sql(change.tree.tables.store(row))
+            for run in runs { try change.tree.tables.extents.insert(run, of: row.content) }
+            try change.tree.tables.thumbnails.store(row)
             change.tree.counters.pictureBytes += row.cost
             space.adopt(runs)
             isKept = true

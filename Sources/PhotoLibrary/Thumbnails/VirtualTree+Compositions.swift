@@ -45,9 +45,8 @@ extension VirtualTree {
         of composition: Composition, _ directory: UInt64, from reader: ReadPermission
     ) throws(FileError) -> [UInt64] {
         try session.locked { tree throws(FileError) in
-            let newest = try sql(
-                tree.tables.newestPhotos(
-                    in: directory, among: Self.namesMax, limit: composition.photosMax * Self.hiddenFactor))
+            let newest = try tree.tables.dentries.newestPhotos(
+                in: directory, among: Self.namesMax, limit: composition.photosMax * Self.hiddenFactor)
             var (hidden, shownCount) = ([UInt64](), 0)
             for placed in newest where shownCount < composition.photosMax {
                 if reader.mayRead(tree.attributes(try tree.inode(placed.ino))) {
@@ -73,9 +72,8 @@ extension VirtualTree {
         try session.locked { tree throws(FileError) in
             let row = try tree.directory(directory).row
             var contents = Contents(tiles: [], modified: row.modified)
-            let newest = try sql(
-                tree.tables.newestPhotos(
-                    in: directory, among: Self.namesMax, limit: composition.photosMax + hidden.count))
+            let newest = try tree.tables.dentries.newestPhotos(
+                in: directory, among: Self.namesMax, limit: composition.photosMax + hidden.count)
             let shown = newest.lazy.filter { !hidden.contains($0.ino) }.prefix(composition.photosMax)
             for placed in shown {
                 // Permissions have changed since the lookup: the name must be looked up again.
@@ -92,7 +90,7 @@ extension VirtualTree {
     /// The directory's name; empty if it cannot be read.
     private func title(of directory: UInt64) -> String {
         let name = try? session.locked { tree throws(FileError) in
-            try sql(tree.tables.dentries(of: directory)).first?.name
+            try tree.tables.dentries.names(of: directory).first?.name
         }
         return String(decoding: name ?? [], as: UTF8.self)
     }

@@ -19,11 +19,10 @@ extension VirtualTree {
         if !found.isKnown {
             let rows = try session.locked { tree throws(FileError) in
                 var rows: [(id: UInt64, name: [UInt8])] = []
-                try sql(
-                    tree.tables.eachDentry(in: directory, after: 0) {
-                        rows.append(($0.id, $0.name))
-                        return true
-                    })
+                try tree.tables.dentries.each(in: directory, after: 0) {
+                    rows.append(($0.id, $0.name))
+                    return true
+                }
                 return rows
             }
             service.repositoryNames.note(rows, in: directory, changed: changed)
@@ -38,11 +37,10 @@ extension VirtualTree {
     private func nameOfDentry(_ id: UInt64, in directory: UInt64) throws(FileError) -> [UInt8]? {
         try session.locked { tree throws(FileError) in
             var name: [UInt8]?
-            try sql(
-                tree.tables.eachDentry(in: directory, after: id - 1) {
-                    if $0.id == id { name = $0.name }
-                    return false
-                })
+            try tree.tables.dentries.each(in: directory, after: id - 1) {
+                if $0.id == id { name = $0.name }
+                return false
+            }
             return name
         }
     }

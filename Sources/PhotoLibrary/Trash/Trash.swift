@@ -47,11 +47,11 @@ package final class Trash {
         var lost: [DentryRow] = []
         for inode in [photo] + (try tree.copies.copies(of: photo)) {
             inode.dentries.mayBeStale = true
-            for row in try sql(tree.tables.dentries(of: inode.ino)) {
+            for row in try tree.tables.dentries.names(of: inode.ino) {
                 let directory = try tree.inode(row.parent)
                 if !directory.isDay {
                     if try tree.isInTrash(directory) { continue }
-                    try sql(tree.tables.addTrashName(row, of: photo.ino))
+                    try tree.tables.trash.addName(row, of: photo.ino)
                 }
                 lost.append(row)
                 try tree.removeEntry(directory, row.id, inode, now: change.now)
@@ -64,8 +64,7 @@ package final class Trash {
             tree.touch(inode)
             tree.kernelNames.noteChange(of: inode.ino)
         }
-        try sql(
-            tree.tables.store(TrashRow(ino: photo.ino, id: 0, since: tree.clocks.wall(), name: name)))
+        try tree.tables.trash.store(TrashRow(ino: photo.ino, id: 0, since: tree.clocks.wall(), name: name))
         photo.row.flags.insert(.trashed)
         try tree.companions.noteCompanions(ofRemoved: photo, lost: lost, caller, change)
     }
@@ -79,7 +78,7 @@ package final class Trash {
     /// Whether a nameless inode is a copy that will be restored into an album with its photo in the trash.
     func waitsForPhoto(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isCopy, let photo = try trashedPhoto(behind: inode) else { return false }
-        return try sql(tree.tables.trashNames(of: photo.ino)).contains { $0.ino == inode.ino }
+        return try tree.tables.trash.names(of: photo.ino).contains { $0.ino == inode.ino }
     }
 
     /// Restores a photo that was taken out: to its own day, unless it was given a name in one, and to the albums that
@@ -92,9 +91,9 @@ package final class Trash {
             if let successor { try restore(successor, change) }
             return
         }
-        guard let kept = try sql(tree.tables.trashRow(photo.ino, 0)) else { throw .damaged }
+        guard let kept = try tree.tables.trash.row(photo.ino, 0) else { throw .damaged }
         var (names, companions): ([DentryRow], [DentryRow]) = ([], [])
-        for row in try sql(tree.tables.trashNames(of: photo.ino)) {
+        for row in try tree.tables.trash.names(of: photo.ino) {
             let isCopy = try tree.existing(row.ino)?.isCopy ?? false
             if isCopy || row.ino == photo.ino { names.append(row) } else { companions.append(row) }
         }
@@ -138,8 +137,8 @@ package final class Trash {
 
     /// Deletes the record of a photo's names before it was taken out.
     private func forgetTrashed(_ inode: Inode) throws(FileError) {
-        try sql(tree.tables.deleteTrash(inode.ino, 0))
-        try sql(tree.tables.deleteTrashNames(of: inode.ino))
+        try tree.tables.trash.delete(inode.ino, 0)
+        try tree.tables.trash.deleteNames(of: inode.ino)
         inode.row.flags.remove(.trashed)
         tree.touch(inode)
     }
@@ -147,8 +146,8 @@ package final class Trash {
     /// Call before a photo in the trash becomes a plain file or is destroyed. A copy of it that has a name there
     /// becomes the photo; without such a copy, nameless copies become orphans.
     func leaveTrash(_ photo: Inode, _ change: Change) throws(FileError) {
-        guard photo.isTrashed, let kept = try sql(tree.tables.trashRow(photo.ino, 0)) else { return }
-        let names = try sql(tree.tables.trashNames(of: photo.ino))
+        guard photo.isTrashed, let kept = try tree.tables.trash.row(photo.ino, 0) else { return }
+        let names = try tree.tables.trash.names(of: photo.ino)
         let isGiven = photo.row.flags.contains(.namedInMoments)
         try forgetTrashed(photo)
         guard let successor = try successor(of: photo) else {
@@ -161,9 +160,9 @@ package final class Trash {
         try tree.versions.moveVersions(of: photo.ino, to: successor.ino, change)
         try tree.photos.storePhoto(successor, row, change)
         tree.moments.setNameGivenInMoments(successor, isGiven: isGiven)
-        try sql(tree.tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))
+        try tree.tables.trash.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name))
         for name in names where name.ino != photo.ino {
-            try sql(tree.tables.addTrashName(name, of: successor.ino))
+            try tree.tables.trash.addName(name, of: successor.ino)
         }
         successor.row.flags.insert(.trashed)
     }
@@ -300,8 +299,8 @@ package final class Trash {
         _ name: [UInt8], _ files: Inode, _ infos: Inode
     ) throws(FileError) -> [UInt8] {
         try firstFreeName(name, bytesMax: nameBytesMax - infoSuffix.count) { candidate throws(FileError) in
-            guard try sql(tree.tables.dentry(files.ino, candidate)) == nil else { return false }
-            return try sql(tree.tables.dentry(infos.ino, candidate + infoSuffix)) == nil
+            guard try tree.tables.dentries.entry(files.ino, candidate) == nil else { return false }
+            return try tree.tables.dentries.entry(infos.ino, candidate + infoSuffix) == nil
         }
     }
 
@@ -316,7 +315,7 @@ package final class Trash {
         file.row.size = UInt64(info.byteCount)
         file.row.allocated = UInt64(info.byteCount)
         try tree.addEntry(directory, name, file, now: now)
-        for run in info.runs { try sql(tree.tables.insert(run, of: info.content)) }
+        for run in info.runs { try tree.tables.extents.insert(run, of: info.content) }
         space.adopt(info.runs)
         info.isAdopted = true
     }
@@ -359,7 +358,7 @@ package final class Trash {
 
     /// The name in the trash that a row is about; nil if it is gone.
     package func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
-        guard let name = try sql(tree.tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),
+        guard let name = try tree.tables.dentries.names(of: row.ino).first(where: { $0.id == row.id }),
             try tree.isInTrash(tree.inode(name.parent))
         else { return nil }
         return name
@@ -373,12 +372,12 @@ package final class Trash {
             if let name = try trashedName(row) {
                 try discard(name, since: limit, change)
             } else {
-                try sql(tree.tables.deleteTrash(row.ino, row.id))
+                try tree.tables.trash.delete(row.ino, row.id)
             }
             return
         }
         guard let inode = try tree.existing(row.ino), inode.isTrashed, row.since <= limit else { return }
-        let names = try sql(tree.tables.dentries(of: row.ino))
+        let names = try tree.tables.dentries.names(of: row.ino)
         for name in names {
             guard try tree.isInTrash(tree.inode(name.parent)) else {
                 // A directory was restored, but the daemon was killed before it reached this file.
@@ -394,12 +393,12 @@ package final class Trash {
         _ name: DentryRow, since limit: Int64, _ change: Change
     ) throws(FileError) {
         // Removed since it was read.
-        guard try sql(tree.tables.dentry(name.parent, name.name))?.id == name.id else { return }
+        guard try tree.tables.dentries.entry(name.parent, name.name)?.id == name.id else { return }
         let inode = try tree.inode(name.ino)
         if inode.isDirectory && inode.row.size > 0 { return }
-        if let row = try sql(tree.tables.trashRow(name.ino, name.id)), row.since > limit { return }
-        if inode.isTrashed, let row = try sql(tree.tables.trashRow(name.ino, 0)), row.since > limit { return }
-        try sql(tree.tables.deleteTrash(name.ino, name.id))
+        if let row = try tree.tables.trash.row(name.ino, name.id), row.since > limit { return }
+        if inode.isTrashed, let row = try tree.tables.trash.row(name.ino, 0), row.since > limit { return }
+        try tree.tables.trash.delete(name.ino, name.id)
         try discard(name, change)
     }
 
@@ -421,8 +420,8 @@ package final class Trash {
 
     /// Records that a name is in the trash from now on.
     func storeTrashAge(of ino: UInt64, named name: [UInt8], in directory: Inode) throws(FileError) {
-        guard let id = try sql(tree.tables.dentry(directory.ino, name))?.id else { throw .damaged }
-        try sql(tree.tables.store(TrashRow(ino: ino, id: id, since: tree.clocks.wall())))
+        guard let id = try tree.tables.dentries.entry(directory.ino, name)?.id else { throw .damaged }
+        try tree.tables.trash.store(TrashRow(ino: ino, id: id, since: tree.clocks.wall()))
     }
 }
 

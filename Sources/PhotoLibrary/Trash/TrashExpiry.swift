@@ -33,21 +33,20 @@ package struct TrashExpiry {
             // Entries added since the session began were dated by the clock as it was before it was set.
             let (start, expected) = (session.clock.start, session.clock.expected)
             try session.change { change throws(FileError) in
-                try sql(change.tree.tables.redateTrash(from: start, through: expected, to: now))
+                try change.tree.tables.trash.redate(from: start, through: expected, to: now)
             }
             return false
         }
         let limit = now - Int64(session.options.trashDays) * Self.daySeconds
         try session.change { change throws(FileError) in
-            try sql(change.tree.tables.clearTrashNotes(now: now, since: limit))
-            try sql(change.tree.tables.noteTrash(since: limit, now: now))
+            try change.tree.tables.trash.clearNotes(now: now, since: limit)
+            try change.tree.tables.trash.note(since: limit, now: now)
         }
         var last: TrashRow?
         repeat {
             let rows = try session.locked { tree throws(FileError) in
-                try sql(
-                    tree.tables.dueTrash(
-                        notedBy: now - Self.noteSeconds, after: last, limit: session.space.limits.trashRows))
+                try tree.tables.trash.due(
+                    notedBy: now - Self.noteSeconds, after: last, limit: session.space.limits.trashRows)
             }
             for row in rows { try destroy(row, since: limit, until: end) }
             last = rows.last
@@ -123,7 +122,7 @@ package struct TrashExpiry {
         while freed < max(bytes, 1) {
             guard
                 let row = try? session.locked({ tree throws(FileError) in
-                    try sql(tree.tables.oldestTrashedPhotos(after: last, limit: 1)).first
+                    try tree.tables.trash.oldestPhotos(after: last, limit: 1).first
                 })
             else { break }
             last = row

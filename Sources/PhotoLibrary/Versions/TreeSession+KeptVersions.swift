@@ -15,7 +15,7 @@ extension TreeSession {
     func keepVersion(of file: FileState, keeping kept: UInt64) throws(FileError) {
         if isReadOnly { return }
         let isKept = try locked { tree throws(FileError) in
-            file.noteSnapshots(try sql(tree.tables.hasSnapshots(of: file.content)))
+            file.noteSnapshots(try tree.tables.snapshots.exist(of: file.content))
             return options.versions != .off && (file.inode.isPhoto || file.inode.isCopy)
         }
         guard isKept else { return }
@@ -26,7 +26,7 @@ extension TreeSession {
             let isNew = try change.tree.versions.keepVersion(
                 of: file.inode, for: file.ino, snapshotRows: rowsMax, now: .now())
             guard isNew else { return }
-            guard try sql(change.tree.tables.hasSnapshots(of: file.content)) else { return }
+            guard try change.tree.tables.snapshots.exist(of: file.content) else { return }
             file.noteSnapshots(true)
             space.passGeneration(of: file.map.pieces.map(\.run))
         }

@@ -79,19 +79,18 @@ package final class VersionDirectories: Sendable {
             switch node {
             case .beside(let ino):
                 guard DirectoryEntry.visitDots(node.number, ino, after: cookie, visit) else { return }
-                try sql(
-                    tree.tables.eachFileWithVersions(in: ino, after: max(cookie, 2)) { row in
-                        // A file that cannot be read is left out.
-                        guard let file = try? tree.inode(row.ino),
-                            let versions = try? tree.versions.versionsDirectory(shownFor: file)
-                        else { return true }
-                        var shown = tree.versions.attributes(ofVersionsOf: file, in: versions)
-                        shown.ino = VersionNode.of(row.ino).number
-                        return visit(
-                            DirectoryEntry(
-                                name: Name(row.name), cookie: row.id, ino: shown.ino, mode: shown.mode,
-                                entry: virtual(shown)))
-                    })
+                try tree.tables.versions.eachFile(in: ino, after: max(cookie, 2)) { row in
+                    // A file that cannot be read is left out.
+                    guard let file = try? tree.inode(row.ino),
+                        let versions = try? tree.versions.versionsDirectory(shownFor: file)
+                    else { return true }
+                    var shown = tree.versions.attributes(ofVersionsOf: file, in: versions)
+                    shown.ino = VersionNode.of(row.ino).number
+                    return visit(
+                        DirectoryEntry(
+                            name: Name(row.name), cookie: row.id, ino: shown.ino, mode: shown.mode,
+                            entry: virtual(shown)))
+                }
             case .of(let ino):
                 let file = try tree.inode(ino)
                 guard DirectoryEntry.visitDots(node.number, WellKnownInode.root, after: cookie, visit),

@@ -57,8 +57,8 @@ package struct VersionExpiry {
     /// The next versions after `last`, in the order in which they are destroyed.
     private func oldest(after last: VersionRow?) throws(FileError) -> [VersionRow] {
         try session.locked { tree throws(FileError) in
-            try sql(tree.storeChanges())
-            return try sql(tree.tables.oldestVersions(after: last, limit: session.space.limits.trashRows))
+            try tree.storeChanges()
+            return try tree.tables.versions.oldest(after: last, limit: session.space.limits.trashRows)
         }
     }
 
@@ -89,13 +89,13 @@ package struct VersionExpiry {
     private func destroy(_ row: VersionRow, _ change: Change) throws(FileError) -> UInt64 {
         let tree = change.tree
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
-            version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1
+            version.state == nil, try tree.tables.copies.users(of: version.row.content) == 1
         else { return 0 }
         if let file = try tree.versions.file(ofVersion: version) {
             let isWhole = file.row.size > 0 && !session.context.isCutShort(file.ino)
             guard isWhole, file.state?.isBeingEdited != true else { return 0 }
         }
-        let (own, besideSource) = try sql(tree.tables.ownBytes(of: version.row.content))
+        let (own, besideSource) = try tree.tables.snapshots.ownBytes(of: version.row.content)
         if besideSource == 0 { return 0 }
         try tree.versions.discardVersion(row.dentry, change)
         return max(own, 1)

@@ -55,9 +55,9 @@ package final class Versions {
     /// A number for a snapshot of a photo's content; nil if the content must be shared instead.
     private func newSnapshot(of photo: Inode, rowsMax: Int) throws(FileError) -> UInt64? {
         let content = photo.row.content
-        guard rowsMax > 0, photo.row.allocated > 0, try sql(tree.tables.users(of: content)) == 1,
+        guard rowsMax > 0, photo.row.allocated > 0, try tree.tables.copies.users(of: content) == 1,
             let id = SnapshotID.make(of: content, number: tree.counters.content),
-            try sql(tree.tables.firstExtents(of: content, limit: rowsMax + 1)).count <= rowsMax
+            try tree.tables.extents.firstRuns(of: content, limit: rowsMax + 1).count <= rowsMax
         else { return nil }
         _ = tree.makeContent()
         return id
@@ -78,10 +78,10 @@ package final class Versions {
         (row.accessed, row.changed) = (Timestamp(seconds: 0), Timestamp(seconds: replaced))
         version.row = row
         try tree.addEntry(directory, name, version, now: now)
-        if let snapshot { return try sql(tree.tables.storeSnapshot(snapshot)) }
+        if let snapshot { return try tree.tables.snapshots.store(snapshot) }
         photo.row.flags.insert(.shared)
         tree.touch(photo)
-        try sql(tree.tables.store(users: try tree.tables.users(of: content) + 1, of: content))
+        try tree.tables.copies.store(users: try tree.tables.copies.users(of: content) + 1, of: content)
     }
 
     /// Makes an imported file, which has no name yet, a version of a photo.
@@ -103,11 +103,10 @@ package final class Versions {
     /// When the bytes of the newest version in a directory were replaced.
     private func lastReplaced(in directory: Inode) throws(FileError) -> Int64 {
         var last: UInt64?
-        try sql(
-            tree.tables.eachDentry(in: directory.ino, after: 0) {
-                last = $0.ino
-                return true
-            })
+        try tree.tables.dentries.each(in: directory.ino, after: 0) {
+            last = $0.ino
+            return true
+        }
         guard let last else { return Int64.min }
         return try tree.inode(last).row.changed.seconds
     }
@@ -134,11 +133,10 @@ package final class Versions {
     package func hasVersions(in directory: Inode) throws(FileError) -> Bool {
         guard let root = try tree.existing(WellKnownInode.versions), root.row.size > 0 else { return false }
         var isFound = false
-        try sql(
-            tree.tables.eachFileWithVersions(in: directory.ino, after: 0) { _ in
-                isFound = true
-                return false
-            })
+        try tree.tables.versions.eachFile(in: directory.ino, after: 0) { _ in
+            isFound = true
+            return false
+        }
         return isFound
     }
 
@@ -166,7 +164,7 @@ package final class Versions {
             }
             try removeDirectory(other, change)
         }
-        for row in try sql(tree.tables.dentries(of: directory.ino)) {
+        for row in try tree.tables.dentries.names(of: directory.ino) {
             try tree.removeEntry(root, row.id, directory, now: change.now)
         }
         try tree.addEntry(root, versionsDirectoryName(of: new), directory, now: change.now)
@@ -196,7 +194,7 @@ package final class Versions {
 
     /// Removes an empty directory of versions.
     private func removeDirectory(_ directory: Inode, _ change: Change) throws(FileError) {
-        for row in try sql(tree.tables.dentries(of: directory.ino)) {
+        for row in try tree.tables.dentries.names(of: directory.ino) {
             try tree.removeEntry(try tree.inode(row.parent), row.id, directory, now: change.now)
         }
         try tree.removeLink(to: directory, now: change.now)
@@ -214,7 +212,7 @@ package final class Versions {
     /// Removes a version, if it still has that name; and the directory with the last one. Once the lock is released it
     /// is destroyed, unless it is open.
     package func discardVersion(_ row: DentryRow, _ change: Change) throws(FileError) {
-        guard try sql(tree.tables.dentry(row.parent, row.name))?.id == row.id else { return }
+        guard try tree.tables.dentries.entry(row.parent, row.name)?.id == row.id else { return }
         let (directory, file) = (try tree.inode(row.parent), try tree.inode(row.ino))
         try tree.removeEntry(directory, row.id, file, now: change.now)
         try tree.removeLink(to: file, now: change.now)
@@ -227,7 +225,7 @@ package final class Versions {
     /// The photo that a version is of.
     package func file(ofVersion version: Inode) throws(FileError) -> Inode? {
         guard let name = try tree.names(of: version).first,
-            let directory = try sql(tree.tables.dentries(of: name.parent)).first,
+            let directory = try tree.tables.dentries.names(of: name.parent).first,
             let ino = versionedFile(named: directory.name)
         else { return nil }
         return try tree.existing(ino)
@@ -280,7 +278,7 @@ package final class Versions {
         row.parent = WellKnownInode.root
         // So that nothing below it is classified.
         row.flags.insert(.working)
-        try sql(tree.tables.store(row))
+        try tree.tables.inodes.store(row)
         return try tree.inode(WellKnownInode.versions)
     }
 }

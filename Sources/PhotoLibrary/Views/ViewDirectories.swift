@@ -19,7 +19,7 @@ package final class ViewDirectories: Sendable {
         // Sends notices as well; changes only rows that the next commit would have changed.
         return try session.changeNow { change throws(FileError) in
             if change.tree.hasChanges || !change.tree.unrecorded.isEmpty {
-                try sql(change.tree.storeChanges())
+                try change.tree.storeChanges()
             }
             return try body(change.tree)
         }
@@ -53,7 +53,7 @@ package final class ViewDirectories: Sendable {
     package func photo(
         named name: [UInt8], in node: ViewNode, _ tree: Tree
     ) throws(FileError) -> Inode? {
-        guard let row = try sql(tree.tables.photo(inViewsAs: name)), try contains(node, row, tree) else {
+        guard let row = try tree.tables.views.photo(inViewsAs: name), try contains(node, row, tree) else {
             return nil
         }
         return try tree.inode(row.ino)
@@ -91,7 +91,7 @@ package final class ViewDirectories: Sendable {
     /// Whether a view lists photos, and has some.
     package func hasPhotos(_ node: ViewNode) throws(FileError) -> Bool {
         try viewing { tree throws(FileError) in
-            if node == .recent { return try sql(tree.tables.dayWithPhotos(after: 0)) != nil }
+            if node == .recent { return try tree.tables.views.dayWithPhotos(after: 0) != nil }
             guard let key = try key(of: node) else { return false }
             return try hasPhotos(key, tree)
         }
@@ -99,11 +99,10 @@ package final class ViewDirectories: Sendable {
 
     private func hasPhotos(_ key: ViewKey, _ tree: Tree) throws(FileError) -> Bool {
         var isFound = false
-        try sql(
-            tree.tables.eachPhoto(in: key, after: (0, 0)) { _ in
-                isFound = true
-                return false
-            })
+        try tree.tables.views.eachPhoto(in: key, after: (0, 0)) { _ in
+            isFound = true
+            return false
+        }
         return isFound
     }
 
@@ -127,7 +126,7 @@ package final class ViewDirectories: Sendable {
 
     private func contains(_ node: ViewNode, _ row: PhotoRow, _ tree: Tree) throws(FileError) -> Bool {
         if node == .recent {
-            return try sql(tree.tables.isAmongNewestArrivals(row, limit: recentPhotosMax))
+            return try tree.tables.views.isAmongNewestArrivals(row, limit: recentPhotosMax)
         }
         return try key(of: node)?.contains(row) ?? false
     }
@@ -183,7 +182,7 @@ package final class ViewDirectories: Sendable {
                     try firstDays(tree, untilNext: { $0 / 100 * 100 + 99 })
                         .map { (monthName(ofDay: $0), .month(UInt64($0 / 100))) })
             case .recent:
-                return try sql(tree.tables.newestArrivals(limit: recentPhotosMax))
+                return try tree.tables.views.newestArrivals(limit: recentPhotosMax)
                     .map { ($0.name, $0.ino, regularType) }
             case .camera, .year, .month, .kind, .rating: return nil
             }
@@ -193,7 +192,8 @@ package final class ViewDirectories: Sendable {
     private func listCameras(_ tree: Tree) throws(FileError) -> [(name: [UInt8], node: ViewNode)] {
         var found: [(name: [UInt8], node: ViewNode)] = []
         var last: [UInt8] = []
-        while let camera = try sql(tree.tables.camera(after: last)), let number = cameras.number(of: camera) {
+        while let camera = try tree.tables.views.camera(after: last), let number = cameras.number(of: camera)
+        {
             found.append((camera, .camera(number)))
             last = camera
         }
@@ -206,7 +206,7 @@ package final class ViewDirectories: Sendable {
     ) throws(FileError) -> [Int64] {
         var days: [Int64] = []
         var last: Int64 = 0
-        while let day = try sql(tree.tables.dayWithPhotos(after: last)) {
+        while let day = try tree.tables.views.dayWithPhotos(after: last) {
             days.append(day)
             last = end(day)
         }
@@ -246,7 +246,7 @@ package final class ViewDirectories: Sendable {
             guard let key = try key(of: node) else { return }
             return try eachPhoto(in: key, after: cookie, tree, visit)
         }
-        let newest = try sql(tree.tables.newestArrivals(limit: recentPhotosMax))
+        let newest = try tree.tables.views.newestArrivals(limit: recentPhotosMax)
         for (index, photo) in newest.enumerated() {
             let its = DirectoryEntry.firstCookie + UInt64(index)
             if its > cookie, !visit(photo, its) { return }
@@ -256,11 +256,10 @@ package final class ViewDirectories: Sendable {
     private func eachPhoto(
         in key: ViewKey, after cookie: UInt64, _ tree: Tree, _ visit: (ViewedPhoto, UInt64) -> Bool
     ) throws(FileError) {
-        try sql(
-            tree.tables.eachPhoto(in: key, after: ViewCookie.last(cookie, in: key)) { photo in
-                guard let cookie = ViewCookie.cookie(photo, in: key) else { return true }
-                return visit(photo, cookie)
-            })
+        try tree.tables.views.eachPhoto(in: key, after: ViewCookie.last(cookie, in: key)) { photo in
+            guard let cookie = ViewCookie.cookie(photo, in: key) else { return true }
+            return visit(photo, cookie)
+        }
     }
 }
 

@@ -19,7 +19,7 @@ package final class Views {
     // MARK: Names
 
     /// Names the photos among the marked inodes in views, after their names in moments, or takes them out of views.
-    func settleViewNames() throws(CatalogueError) {
+    func settleViewNames() throws(FileError) {
         for ino in tree.unrecorded.sorted() where ino <= Geometry.idMax {
             do throws(FileError) {
                 try settleViewName(of: ino)
@@ -36,7 +36,7 @@ package final class Views {
         guard let inode = try tree.existing(ino), inode.isPhoto else { return }
         let moment =
             inode.isTrashed || tree.orphans.contains(ino) ? nil : try tree.moments.moment(of: inode)?.row.name
-        let present = try sql(tree.tables.viewName(of: ino))
+        let present = try tree.tables.views.name(of: ino)
         guard let moment else {
             if present != nil { try setViewName(of: ino, nil) }
             return
@@ -50,13 +50,13 @@ package final class Views {
     /// The name, or a numbered form of it, that no other photo has in views.
     private func freeViewName(_ name: [UInt8], for ino: UInt64) throws(FileError) -> [UInt8] {
         func isFree(_ candidate: [UInt8]) throws(FileError) -> Bool {
-            let holder = try sql(tree.tables.holder(ofViewName: candidate))
+            let holder = try tree.tables.views.holder(ofViewName: candidate)
             return holder == nil || holder == ino
         }
         if try isFree(name) { return name }
         // Cameras count to 9999 and begin anew, so a name may be taken often: one query instead of one for each number.
         let (prefix, limit) = (stemOf(name) + Array(" (".utf8), tree.options.limits.numberedNames)
-        let taken = try sql(tree.tables.viewNames(beginning: prefix, limit: limit))
+        let taken = try tree.tables.views.names(beginning: prefix, limit: limit)
         return try firstFreeName(name) { candidate throws(FileError) in
             guard taken.count < limit, candidate.starts(with: prefix) else { return try isFree(candidate) }
             return taken[candidate] == nil || taken[candidate] == ino
@@ -64,7 +64,7 @@ package final class Views {
     }
 
     private func setViewName(of ino: UInt64, _ name: [UInt8]?) throws(FileError) {
-        try sql(tree.tables.setViewName(of: ino, name))
+        try tree.tables.views.setName(of: ino, name)
         modified = .now()
     }
 
@@ -83,7 +83,7 @@ package final class Views {
     /// The stars of a file's rating attribute; nil if it has none.
     func ratingByAttribute(of inode: Inode) throws(FileError) -> Int64? {
         guard inode.row.flags.contains(.hasAttributes),
-            let value = try sql(tree.tables.extendedAttribute(inode.ino, ratingAttribute))
+            let value = try tree.tables.attributes.value(inode.ino, ratingAttribute)
         else { return nil }
         return stars(ofHalves: value)
     }

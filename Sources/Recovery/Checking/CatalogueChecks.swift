@@ -1,3 +1,4 @@
+import FileRequests
 import LinuxIO
 import PhotoLibrary
 import VaultCatalogue
@@ -15,7 +16,7 @@ final class CatalogueChecks: @unchecked Sendable {
     private var spare: [Catalogue] = []
     private var integrityErrors: [IntegrityError] = []
     private var findings: [Int: [Finding]] = [:]
-    private var failures: [Int: CatalogueError] = [:]
+    private var failures: [Int: FileError] = [:]
 
     private static let count = 1 + IntegrityConstraint.all.count
     /// SQLite's own check takes as long as three threads need for the constraints, or longer; and each constraint may
@@ -31,7 +32,7 @@ final class CatalogueChecks: @unchecked Sendable {
     /// - Parameter proceed: called on this thread now and then; false: the rest is left out.
     static func run(
         _ space: Space, _ catalogue: Catalogue, while proceed: () -> Bool
-    ) throws(CatalogueError) -> (errors: [IntegrityError], broken: [(IntegrityConstraint, [Finding])]) {
+    ) throws(FileError) -> (errors: [IntegrityError], broken: [(IntegrityConstraint, [Finding])]) {
         let checks = CatalogueChecks(space, catalogue)
         onAllCores(count, threadsMax: threadsMax, { checks.run($0) }, ownTurn: proceed)
         if let first = checks.failures.min(by: { $0.key < $1.key }) { throw first.value }
@@ -43,10 +44,10 @@ final class CatalogueChecks: @unchecked Sendable {
 
     /// Number 0 is SQLite's own check: begun first, because it takes longest.
     private func run(_ number: Int) {
-        do throws(CatalogueError) {
+        do throws(FileError) {
             if number == 0 {
-                let errors = try catalogue.locked { tables throws(CatalogueError) in
-                    try tables.integrityErrors()
+                let errors = try catalogue.locked { tables throws(FileError) in
+                    try tables.checks.integrityErrors()
                 }
                 lock.withLock { integrityErrors = errors }
             } else {
@@ -57,10 +58,10 @@ final class CatalogueChecks: @unchecked Sendable {
         }
     }
 
-    private func checkConstraint(_ number: Int) throws(CatalogueError) {
+    private func checkConstraint(_ number: Int) throws(FileError) {
         let constraint = IntegrityConstraint.all[number]
         let catalogue = try takeCatalogue()
-        let found = try catalogue.locked { tables throws(CatalogueError) -> [Finding] in
+        let found = try catalogue.locked { tables throws(FileError) -> [Finding] in
             try CatalogueFindings.ofViolated(constraint, tables)
         }
         lock.withLock {
@@ -69,11 +70,11 @@ final class CatalogueChecks: @unchecked Sendable {
         }
     }
 
-    private func takeCatalogue() throws(CatalogueError) -> Catalogue {
+    private func takeCatalogue() throws(FileError) -> Catalogue {
         if let spare = lock.withLock({ spare.popLast() }) { return spare }
         // As much memory for all of these as for SQLite's own check.
         let others = max(1, min(coreCount, Self.threadsMax) - 1)
         let cache = space.limits.catalogueCacheKibibytes / others
-        return try Catalogue(storage: space, readOnly: true, cacheKibibytes: cache)
+        return try Catalogue(of: space, readOnly: true, cacheKibibytes: cache)
     }
 }

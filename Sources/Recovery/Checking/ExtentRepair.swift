@@ -1,4 +1,5 @@
 import CatalogueRows
+import FileRequests
 import PhotoLibrary
 import VaultCatalogue
 import VaultFormat
@@ -57,22 +58,22 @@ struct ExtentRepair {
     }
 
     /// Mends the rows of these contents. `keys` must include every content that shares sectors with one of them.
-    package mutating func mend(_ contested: Set<ContentKey>) throws(CatalogueError) {
+    package mutating func mend(_ contested: Set<ContentKey>) throws(FileError) {
         // A content and its snapshots share sectors, as they may.
         var keys = contested
         let sources = Set(contested.filter { !$0.isRecord }.map { SnapshotID.source($0.content) })
         for source in sources {
-            let snapshots = try tables.snapshots(of: source)
+            let snapshots = try tables.snapshots.numbers(of: source)
             if snapshots.isEmpty { continue }
             keys.formUnion(([source] + snapshots).map { ContentKey(content: $0) })
         }
         let owners = Dictionary(
-            grouping: try tables.owners(of: Set(keys.filter { !$0.isRecord }.map(\.content)))
+            grouping: try tables.contents.owners(of: Set(keys.filter { !$0.isRecord }.map(\.content)))
         ) { $0.content }
         var contents: [ContentKey: Content] = [:]
         var claims: [Claim] = []
         for key in keys {
-            let rows = try tables.runs(of: key.content, isRecord: key.isRecord).map(\.run)
+            let rows = try tables.runs.runs(of: key.content, isRecord: key.isRecord).map(\.run)
             var content = Content(
                 owners: key.isRecord ? [] : owners[key.content] ?? [], rows: rows, runs: rows)
             if content.isOfFile, let recorded = try recordedRuns(of: key.content) {
@@ -88,12 +89,12 @@ struct ExtentRepair {
         for (key, content) in contents.sorted(by: { $0.key.content < $1.key.content }) {
             if key.isRecord { try mendRecord(key.content, content) } else { try mend(key.content, content) }
         }
-        for source in sources.sorted() { try tables.alignSnapshots(of: source) }
+        for source in sources.sorted() { try tables.snapshots.align(of: source) }
     }
 
     /// Returns the runs of a file from its identity record; nil if no record is as new as the rows.
-    private func recordedRuns(of content: UInt64) throws(CatalogueError) -> [ExtentRun]? {
-        for (found, revision) in try tables.currentRecords(ofFilesWith: content) {
+    private func recordedRuns(of content: UInt64) throws(FileError) -> [ExtentRun]? {
+        for (found, revision) in try tables.contents.currentRecords(ofFilesWith: content) {
             guard let record = record(found), record.row.content == content, record.row.revision == revision,
                 let runs = record.runs, runs.allSatisfy({ space.segments.isPossible($0) || $0.isLost })
             else { continue }
@@ -115,7 +116,7 @@ struct ExtentRepair {
     }
 
     /// The extents of all runs of a content.
-    private func claims(of key: ContentKey, _ content: inout Content) throws(CatalogueError) -> [Claim] {
+    private func claims(of key: ContentKey, _ content: inout Content) throws(FileError) -> [Claim] {
         if key.isRecord { return claims(of: key, &content, as: .identity) }
         let asFile = claims(of: key, &content, as: .content)
         if !content.isOfThumbnail || asFile.contains(where: \.isOpen) { return asFile }
@@ -151,18 +152,18 @@ struct ExtentRepair {
     // MARK: Rows
 
     /// Drops a damaged record and marks it, so that it is written again.
-    private func mendRecord(_ id: UInt64, _ record: Content) throws(CatalogueError) {
+    private func mendRecord(_ id: UInt64, _ record: Content) throws(FileError) {
         if record.isOpen && record.kept == record.rows { return }
-        try tables.deleteIdentity(id)
-        try tables.markUnrecorded(id)
+        try tables.identities.delete(id)
+        try tables.identities.markUnrecorded(id)
     }
 
-    private func mend(_ number: UInt64, _ content: Content) throws(CatalogueError) {
-        let size = try tables.largestSize(ofFilesWith: number)
-        let dense = try tables.sizeWithoutHoles(ofFilesWith: number)
+    private func mend(_ number: UInt64, _ content: Content) throws(FileError) {
+        let size = try tables.contents.largestSize(ofFilesWith: number)
+        let dense = try tables.contents.sizeWithoutHoles(ofFilesWith: number)
         var lost = lost(of: content, size: size, dense: dense)
         if content.isOfFile, !content.isRecorded,
-            try tables.storedBytes(ofFilesWith: number) > bytes(of: content.kept) + bytes(of: lost)
+            try tables.contents.storedBytes(ofFilesWith: number) > bytes(of: content.kept) + bytes(of: lost)
         {
             // More bytes are lost, at unknown offsets: any hole may be lost bytes.
             lost = self.lost(of: content, size: size, dense: min(size ?? 0, Self.lostBytesMax))
@@ -173,18 +174,18 @@ struct ExtentRepair {
         }
         if content.isOfThumbnail && !content.isOfFile {
             // A thumbnail with lost bytes is made again.
-            if !content.isOpen || !lost.isEmpty { try tables.dropThumbnail(content: number) }
+            if !content.isOpen || !lost.isEmpty { try tables.contents.dropThumbnail(content: number) }
             return
         }
         guard content.isOfFile || content.isOpen, number <= UInt64(Int64.max) else {
-            return try tables.replaceRuns(of: number, by: [])
+            return try tables.contents.replaceRuns(of: number, by: [])
         }
-        try tables.replaceRuns(of: number, by: joined(content.kept + lost))
-        try tables.markRecords(ofContent: number)
+        try tables.contents.replaceRuns(of: number, by: joined(content.kept + lost))
+        try tables.contents.markRecords(ofContent: number)
         if content.isOfFile {
             // With the count from before the loss the next repair would look for lost bytes again.
-            try tables.countStoredBytes(ofFilesWith: number)
-            try tables.dropThumbnailRows(content: number)
+            try tables.contents.countStoredBytes(ofFilesWith: number)
+            try tables.contents.dropThumbnailRows(content: number)
         } else {
             try mender.recover(content: number)
         }

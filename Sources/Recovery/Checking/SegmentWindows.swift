@@ -1,3 +1,4 @@
+import FileRequests
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -25,9 +26,9 @@ struct SegmentWindows {
     /// Runs that reach into the next window.
     private var carried: [CheckedRun] = []
 
-    package init(_ space: Space, _ tables: Tables) throws(CatalogueError) {
+    package init(_ space: Space, _ tables: Tables) throws(FileError) {
         self.space = space
-        let counts = try tables.runCounts(sectorsPerSegment: space.sectors.perSegment)
+        let counts = try tables.runs.counts(sectorsPerSegment: space.sectors.perSegment)
         var windows: [Range<Int>] = []
         var (first, count) = (0, 0)
         for segment in 0..<space.segments.count {
@@ -46,11 +47,11 @@ struct SegmentWindows {
     }
 
     /// The next window; nil after the last.
-    package mutating func next(_ tables: Tables) throws(CatalogueError) -> Window? {
+    package mutating func next(_ tables: Tables) throws(FileError) -> Window? {
         guard let segments = left.popFirst() else { return nil }
         let sectors = UInt64(space.sectors.perSegment)
         let end = UInt64(segments.upperBound) * sectors
-        let runs = try tables.runs(in: UInt64(segments.lowerBound) * sectors..<end)
+        let runs = try tables.runs.runs(in: UInt64(segments.lowerBound) * sectors..<end)
         var expected = AllocationCheck(of: space).expectedUse(of: segments)
         let possible = (carried + runs).filter { space.segments.isPossible($0.run) }
         for checked in possible { expected.add(checked) }

@@ -1,3 +1,4 @@
+import FileRequests
 import PhotoLibrary
 import VaultCatalogue
 import VaultFormat
@@ -64,30 +65,48 @@ public struct SpaceCheck {
     }
 
     private mutating func run(readsContent: Bool) {
-        checkStructure()
-        guard advance(0), space.pageCount > 0 else { return }
-        do throws(CatalogueError) {
-            let catalogue = try Catalogue(
-                storage: space, readOnly: true, cacheKibibytes: space.limits.catalogueCacheKibibytes)
-            try checkCatalogue(catalogue)
-            guard !report.isInterrupted else { return }
-            report.fileCount = try catalogue.locked { tables throws(CatalogueError) in
-                try tables.fileCount()
+        var catalogue: Catalogue?
+        do throws(FileError) {
+            for stage in CheckStage.allCases where !report.isInterrupted {
+                switch (stage, catalogue) {
+                case (.structure, _):
+                    checkStructure()
+                    catalogue = openCatalogue()
+                case (.catalogue, let catalogue?): try checkCatalogue(catalogue)
+                case (.content, let catalogue?): try checkContent(catalogue, readsContent: readsContent)
+                case (.allocation, let catalogue?):
+                    reportAllocation()
+                    try awaitSegments(catalogue)
+                case (.catalogue, nil), (.content, nil), (.allocation, nil): return
+                }
             }
-            try checkContent(catalogue, readsContent: readsContent)
         } catch {
-            if case .newer(let version) = error { report.newer = version }
-            report.add("the catalogue", words(error), kind: .catalogue, isHarmless: false)
-            report.plan.mustSalvage = true
+            noteUnreadable(error == .noRoom ? .noRoom : .damaged)
         }
     }
 
-    private func words(_ error: CatalogueError) -> String {
-        switch error {
-        case .damaged: "it cannot be read completely"
-        case .newer(let version): version.words
-        case .noRoom, .failed: "it cannot be queried (\(error))"
+    /// Returns nil if there is none, or if it cannot be read, which is reported.
+    private mutating func openCatalogue() -> Catalogue? {
+        guard space.pageCount > 0 else { return nil }
+        do throws(CatalogueError) {
+            return try Catalogue(
+                storage: space, readOnly: true, cacheKibibytes: space.limits.catalogueCacheKibibytes)
+        } catch {
+            if case .newer(let version) = error { report.newer = version }
+            noteUnreadable(error)
+            return nil
         }
+    }
+
+    private mutating func noteUnreadable(_ error: CatalogueError) {
+        let cause =
+            switch error {
+            case .damaged: "it cannot be read completely"
+            case .newer(let version): version.words
+            case .noRoom: "it cannot be queried: it would have to grow"
+            }
+        report.add("the catalogue", cause, kind: .catalogue, isHarmless: false)
+        report.plan.mustSalvage = true
     }
 
     /// Counts bytes as read; false if the check must end.
@@ -137,13 +156,13 @@ public struct SpaceCheck {
 
     // MARK: Catalogue
 
-    private mutating func checkCatalogue(_ catalogue: Catalogue) throws(CatalogueError) {
+    private mutating func checkCatalogue(_ catalogue: Catalogue) throws(FileError) {
         let (errors, broken) = try CatalogueChecks.run(space, catalogue, while: { advance(0) })
         // Only salvage reads a damaged table, row by row.
         if errors.contains(where: { !$0.isOfIndex }) { report.plan.mustSalvage = true }
         if !errors.isEmpty {
             report.plan.mustReindex = true
-            catalogue.locked { $0.trustsSectorIndexes = false }
+            catalogue.locked { $0.runs.trustsSectorIndexes = false }
         }
         for error in errors {
             report.add("the catalogue", error.text, kind: .catalogue, isHarmless: false)
@@ -152,28 +171,29 @@ public struct SpaceCheck {
             for finding in findings { report.add(finding) }
             if constraint.isMendable { report.plan.constraints.append(constraint) }
         }
+        report.fileCount = try catalogue.locked { tables throws(FileError) in try tables.checks.fileCount() }
     }
 
     // MARK: Content
 
-    /// Reads all runs, and compares the bitmaps of the segments that they lie in.
+    /// Reads all runs, and compares the bitmaps of the segments that they lie in, which are reported as the last stage:
+    /// the runs are listed once.
     private mutating func checkContent(
         _ catalogue: Catalogue, readsContent: Bool
-    ) throws(CatalogueError) {
-        var (windows, others) = try catalogue.locked { tables throws(CatalogueError) in
+    ) throws(FileError) {
+        var (windows, others) = try catalogue.locked { tables throws(FileError) in
             let end = UInt64(space.segments.count) * UInt64(space.sectors.perSegment)
             return (
-                try SegmentWindows(space, tables), try tables.runsNowhere(from: end) + tables.lostRuns()
+                try SegmentWindows(space, tables), try tables.runs.outside(from: end) + tables.runs.lost()
             )
         }
         report.plan.hasLostRuns = others.contains { $0.run.isLost }
         try tell(others, catalogue)
         report.plan.contested.formUnion(others.filter { !$0.run.isLost }.map(\.key))
-        while let window = try catalogue.locked({ tables throws(CatalogueError) in try windows.next(tables) })
-        {
+        while let window = try catalogue.locked({ tables throws(FileError) in try windows.next(tables) }) {
             add(AllocationCheck(of: space).compareSectors(window.expected))
             report.plan.contested.formUnion(window.contested(space))
-            for finding in try catalogue.locked({ tables throws(CatalogueError) in
+            for finding in try catalogue.locked({ tables throws(FileError) in
                 try CatalogueFindings.ofShared(window.expected.shared, tables)
             }) { report.add(finding) }
             if readsContent {
@@ -182,16 +202,14 @@ public struct SpaceCheck {
                 try tell(window.runs.filter { !space.segments.isPossible($0.run) }, catalogue)
             }
         }
-        reportAllocation()
-        try awaitSegments(catalogue)
     }
 
     /// Leaves missing segments missing if files are incomplete, so that the segments can be put back.
-    private mutating func awaitSegments(_ catalogue: Catalogue) throws(CatalogueError) {
+    private mutating func awaitSegments(_ catalogue: Catalogue) throws(FileError) {
         guard space.grows else { return }
         let pages = space.segments.pageSegments
         let missing = report.plan.segments.filter { !pages.contains($0) }
-        let areInUse = try catalogue.locked { tables throws(CatalogueError) in
+        let areInUse = try catalogue.locked { tables throws(FileError) in
             for number in missing where try hasFiles(number, tables) { return true }
             return false
         }
@@ -199,14 +217,14 @@ public struct SpaceCheck {
         if report.plan.awaitsSegments { report.plan.segments.removeAll { !pages.contains($0) } }
     }
 
-    private func hasFiles(_ segment: Int, _ tables: Tables) throws(CatalogueError) -> Bool {
+    private func hasFiles(_ segment: Int, _ tables: Tables) throws(FileError) -> Bool {
         let sectors = UInt64(space.sectors.perSegment)
-        let runs = try tables.runs(in: UInt64(segment) * sectors..<UInt64(segment + 1) * sectors)
+        let runs = try tables.runs.runs(in: UInt64(segment) * sectors..<UInt64(segment + 1) * sectors)
         let contents = Set(runs.filter { !$0.isRecord }.map(\.content))
-        return try tables.owners(of: contents).contains { !$0.isThumbnail }
+        return try tables.contents.owners(of: contents).contains { !$0.isThumbnail }
     }
 
-    private mutating func read(_ all: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {
+    private mutating func read(_ all: [CheckedRun], _ catalogue: Catalogue) throws(FileError) -> Bool {
         let runs = CheckedRun.withoutSame(all)
         let before = report.bytes
         let (total, proceed) = (total, proceed)
@@ -223,16 +241,16 @@ public struct SpaceCheck {
     }
 
     /// Reports runs that cannot be read: impossible and lost ones.
-    private mutating func tell(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) {
+    private mutating func tell(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(FileError) {
         try tell(ExtentCheck(of: space).check(runs), catalogue)
     }
 
-    private mutating func tell(_ found: [ExtentDamage], _ catalogue: Catalogue) throws(CatalogueError) {
-        let damage = try catalogue.locked { tables throws(CatalogueError) in try tables.ofAllContents(found) }
+    private mutating func tell(_ found: [ExtentDamage], _ catalogue: Catalogue) throws(FileError) {
+        let damage = try catalogue.locked { tables throws(FileError) in try tables.runs.ofAllContents(found) }
         for damage in damage { if case .segment(let fault) = damage.fault { note(fault) } }
-        let (findings, thumbnails) = try catalogue.locked { tables throws(CatalogueError) in
+        let (findings, thumbnails) = try catalogue.locked { tables throws(FileError) in
             let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
-            let owners = try tables.owners(of: contents)
+            let owners = try tables.contents.owners(of: contents)
             return (
                 try PathFinder(tables: tables).findings(damage),
                 owners.filter(\.isThumbnail).map(\.content)

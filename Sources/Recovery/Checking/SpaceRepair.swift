@@ -1,6 +1,6 @@
-import FileRequests
+package import FileRequests
 import PhotoLibrary
-package import VaultCatalogue
+import VaultCatalogue
 import VaultFormat
 public import VaultStore
 
@@ -34,10 +34,10 @@ public struct SpaceRepair {
         }
         let space = try unlocked.openSpace(.repairing)
         do throws(FileError) {
-            let catalogue = try sql(Catalogue(storage: space))
+            let catalogue = try Catalogue(of: space, readOnly: false)
             let repair = SpaceRepair(space: space, catalogue: catalogue, plan: plan)
             // Until the indexes are rebuilt.
-            if plan.mustReindex { catalogue.locked { $0.trustsSectorIndexes = false } }
+            if plan.mustReindex { catalogue.locked { $0.runs.trustsSectorIndexes = false } }
             try repair.mendFiles()
             if plan.mustMendAllocation { try repair.mendAllocation() }
             try repair.mendPages()
@@ -58,8 +58,8 @@ public struct SpaceRepair {
     private func mendAllocation() throws(FileError) {
         _ = AllocationCheck(of: space).compareSlots(StructureCheck(of: space).run(), mending: true)
         try catalogue.locked { tables throws(FileError) in
-            var windows = try sql(SegmentWindows(space, tables))
-            while let window = try sql(windows.next(tables)) {
+            var windows = try SegmentWindows(space, tables)
+            while let window = try windows.next(tables) {
                 _ = AllocationCheck(of: space).compareSectors(window.expected, mending: true)
             }
         }
@@ -74,13 +74,13 @@ public struct SpaceRepair {
 
     private func mendCatalogue() throws(FileError) {
         try catalogue.locked { tables throws(FileError) in
-            if plan.changesCatalogue { try sql(mendRows(tables)) }
-            for damage in plan.descriptors { try sql(mendDescriptor(damage, tables)) }
+            if plan.changesCatalogue { try mendRows(tables) }
+            for damage in plan.descriptors { try mendDescriptor(damage, tables) }
         }
     }
 
-    private func mendRows(_ tables: Tables) throws(CatalogueError) {
-        if plan.mustReindex { try tables.reindex(chooseName) }
+    private func mendRows(_ tables: Tables) throws(FileError) {
+        if plan.mustReindex { try tables.checks.reindex(chooseName) }
         let mender = CatalogueMender(tables, chooseName: chooseName)
         // First the numbers and directories that recovered files need; then extents, while it is known which records
         // are as new as the rows.
@@ -93,7 +93,7 @@ public struct SpaceRepair {
     }
 
     /// Goes through the constraints once; returns whether one was violated.
-    private func mendConstraints(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
+    private func mendConstraints(_ tables: Tables, _ mender: CatalogueMender) throws(FileError) -> Bool {
         var isBroken = false
         for constraint in IntegrityConstraint.all where constraint.isMendable {
             if try mend(constraint, tables, mender) { isBroken = true }
@@ -105,17 +105,17 @@ public struct SpaceRepair {
     @discardableResult
     private func mend(
         _ constraint: IntegrityConstraint, _ tables: Tables, _ mender: CatalogueMender
-    ) throws(CatalogueError) -> Bool {
-        if try tables.violations(of: constraint, limit: 1).isEmpty { return false }
-        try mender.mend(constraint) { () throws(CatalogueError) in try mendExtents(tables, mender) }
+    ) throws(FileError) -> Bool {
+        if try tables.checks.violations(of: constraint, limit: 1).isEmpty { return false }
+        try mender.mend(constraint) { () throws(FileError) in try mendExtents(tables, mender) }
         return true
     }
 
     /// Mends the extents of all contents that share sectors or lie at impossible ones.
-    private func mendExtents(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) {
+    private func mendExtents(_ tables: Tables, _ mender: CatalogueMender) throws(FileError) {
         let end = UInt64(space.segments.count) * UInt64(space.sectors.perSegment)
-        var keys = Set(try tables.runsNowhere(from: end).map(\.key))
-        keys.formUnion(try tables.contentsToMend().map { ContentKey(content: $0) })
+        var keys = Set(try tables.runs.outside(from: end).map(\.key))
+        keys.formUnion(try tables.contents.toMend().map { ContentKey(content: $0) })
         keys.formUnion(plan.contested)
         keys.formUnion(try contested(tables))
         if keys.isEmpty { return }
@@ -130,7 +130,7 @@ public struct SpaceRepair {
     }
 
     /// Contents whose runs share sectors with others or lie at impossible sectors.
-    private func contested(_ tables: Tables) throws(CatalogueError) -> Set<ContentKey> {
+    private func contested(_ tables: Tables) throws(FileError) -> Set<ContentKey> {
         var keys: Set<ContentKey> = []
         var windows = try SegmentWindows(space, tables)
         while let window = try windows.next(tables) { keys.formUnion(window.contested(space)) }
@@ -139,19 +139,19 @@ public struct SpaceRepair {
 
     /// Damaged thumbnails and identity records are dropped and made again. Their sectors are freed once no row names
     /// them, because another extent may lie there.
-    private func dropDamaged(_ tables: Tables) throws(CatalogueError) {
-        for content in plan.thumbnails.sorted() { try tables.dropThumbnail(content: content) }
-        if !plan.thumbnails.isEmpty { try tables.countTotals() }
+    private func dropDamaged(_ tables: Tables) throws(FileError) {
+        for content in plan.thumbnails.sorted() { try tables.contents.dropThumbnail(content: content) }
+        if !plan.thumbnails.isEmpty { try tables.checks.countTotals() }
         for id in plan.records.sorted() {
-            try tables.deleteIdentity(id)
-            try tables.markUnrecorded(id)
+            try tables.identities.delete(id)
+            try tables.identities.markUnrecorded(id)
         }
     }
 
     /// The check that follows finds descriptors that cannot be mended.
-    private func mendDescriptor(_ damage: ExtentDamage, _ tables: Tables) throws(CatalogueError) {
+    private func mendDescriptor(_ damage: ExtentDamage, _ tables: Tables) throws(FileError) {
         guard case .descriptor(let role) = damage.fault else { return }
-        let runs = try tables.runs(of: damage.content, isRecord: damage.isRecord)
+        let runs = try tables.runs.runs(of: damage.content, isRecord: damage.isRecord)
         let checked = runs.first { $0.run.offset <= damage.offset && damage.offset < $0.run.end }
         if let checked {
             _ = ExtentCheck(of: space).mendDescriptor(of: checked, at: damage.sector, role: role)
@@ -159,8 +159,7 @@ public struct SpaceRepair {
     }
 
     private func publish() throws(FileError) {
-        let frozen = try sql(
-            catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() }))
+        let frozen = try catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() })
         try stored(space.publish(frozen, durable: true))
         // The sectors of removed rows have no owner now.
         if plan.changesCatalogue { try mendAllocation() }
@@ -177,7 +176,7 @@ public struct SpaceRepair {
 
 /// Returns a valid entry name like `wanted`, numbered if it is taken.
 package func chooseName(
-    _ wanted: [UInt8], _ isFree: ([UInt8]) throws(CatalogueError) -> Bool
-) throws(CatalogueError) -> [UInt8] {
+    _ wanted: [UInt8], _ isFree: ([UInt8]) throws(FileError) -> Bool
+) throws(FileError) -> [UInt8] {
     try firstFreeName(possibleName(wanted), isFree: isFree)
 }

@@ -28,7 +28,7 @@ final class FormerCatalogue {
     /// The inode with that number; nil if there is none with a name, or if these cannot be read.
     func inode(_ ino: UInt64) -> Salvage.RecoveredInode? {
         catalogue.locked { tables -> Salvage.RecoveredInode? in
-            guard let row = try? tables.inode(ino), let names = names(of: ino, tables),
+            guard let row = try? tables.inodes.row(ino), let names = names(of: ino, tables),
                 // Copies of photos in the trash have no names.
                 !names.isEmpty || row.flags.contains(.copy) || ino < WellKnownInode.firstOfUsers
             else { return nil }
@@ -39,7 +39,7 @@ final class FormerCatalogue {
 
     /// The names of an inode; nil if the index by inode cannot be read and no directory lists it.
     private func names(of ino: UInt64, _ tables: Tables) -> [DentryRow]? {
-        if let names = try? tables.dentries(of: ino) { return names }
+        if let names = try? tables.dentries.names(of: ino) { return names }
         let listed = listed ?? list(tables)
         self.listed = listed
         return listed[ino]
@@ -47,16 +47,18 @@ final class FormerCatalogue {
 
     private func list(_ tables: Tables) -> [UInt64: [DentryRow]] {
         var names: [UInt64: [DentryRow]] = [:]
-        for ino in tables.readableInodes() {
-            guard let row = try? tables.inode(ino), row.mode & fileTypeMask == directoryType else { continue }
+        for ino in tables.readable.inodes() {
+            guard let row = try? tables.inodes.row(ino), row.mode & fileTypeMask == directoryType else {
+                continue
+            }
             var rows: [DentryRow] = []
-            try? tables.eachDentry(in: ino, after: 0) {
+            try? tables.dentries.each(in: ino, after: 0) {
                 rows.append($0)
                 return true
             }
             for var row in rows {
                 // The list does not tell.
-                row.isMember = ((try? tables.dentry(ino, row.name)) ?? nil)?.isMember ?? false
+                row.isMember = ((try? tables.dentries.entry(ino, row.name)) ?? nil)?.isMember ?? false
                 names[row.ino, default: []].append(row)
             }
         }
@@ -65,46 +67,46 @@ final class FormerCatalogue {
 
     /// Whether every change has reached its identity record.
     var isRecorded: Bool {
-        catalogue.locked { (try? $0.unrecorded(after: 0, limit: 1))?.isEmpty ?? false }
+        catalogue.locked { (try? $0.identities.unrecorded(after: 0, limit: 1))?.isEmpty ?? false }
     }
 
     /// Whether there is an inode with that number.
-    func knows(_ ino: UInt64) -> Bool { catalogue.locked { (try? $0.inode(ino)) ?? nil != nil } }
+    func knows(_ ino: UInt64) -> Bool { catalogue.locked { (try? $0.inodes.row(ino)) ?? nil != nil } }
 
     /// Whether an inode is known to be removed.
     func isRetired(_ ino: UInt64) -> Bool {
         catalogue.locked { tables in
-            let bits = (try? tables.retired(block: RetiredIDs.block(ofInode: ino))) ?? nil
+            let bits = (try? tables.identities.retired(block: RetiredIDs.block(ofInode: ino))) ?? nil
             return bits.map { RetiredIDs.isSet(ino, in: $0) } ?? false
         }
     }
 
     /// Whether a file was made from what an earlier repair found, without its record.
     func isGuess(_ ino: UInt64) -> Bool {
-        catalogue.locked { ((try? $0.inode(ino)) ?? nil)?.flags.contains(.foundWithoutRecord) ?? false }
+        catalogue.locked { ((try? $0.inodes.row(ino)) ?? nil)?.flags.contains(.foundWithoutRecord) ?? false }
     }
 
     /// Whether a directory has a name for that inode.
     func shows(_ parent: UInt64, _ name: [UInt8], _ ino: UInt64) -> Bool {
-        catalogue.locked { (try? $0.dentry(parent, name))??.ino == ino }
+        catalogue.locked { (try? $0.dentries.entry(parent, name))??.ino == ino }
     }
 
     /// Whether an inode's row can be read, and of a file the rows of its bytes.
     func reads(_ row: InodeRow) -> Bool {
         catalogue.locked { tables in
-            guard let known = (try? tables.inode(row.ino)) ?? nil else { return false }
+            guard let known = (try? tables.inodes.row(row.ino)) ?? nil else { return false }
             if row.mode & fileTypeMask == linkType {
-                return ((try? tables.linkTarget(row.ino)) ?? nil) != nil
+                return ((try? tables.links.target(row.ino)) ?? nil) != nil
             }
             guard row.mode & fileTypeMask == regularType, known.allocated > 0 else { return true }
-            return (try? tables.extents(of: known.content)) != nil
+            return (try? tables.extents.runs(of: known.content)) != nil
         }
     }
 
     /// The bytes of a content that can be read, as far as its rows tell.
     func knownBytes(of content: UInt64) -> UInt64 {
         catalogue.locked { tables in
-            let runs = (try? tables.extents(of: content)) ?? []
+            let runs = (try? tables.extents.runs(of: content)) ?? []
             return runs.reduce(0) { $0 + ($1.isLost ? 0 : $1.length) }
         }
     }
@@ -123,6 +125,6 @@ final class FormerCatalogue {
     /// All inodes of the newest state. An older one may have files that were removed since: of it the files with one
     /// of these contents, which were found.
     func inodes(orOf contents: Set<UInt64>) -> [UInt64] {
-        catalogue.locked { $0.readableInodes(of: isNewest ? nil : contents) }
+        catalogue.locked { $0.readable.inodes(of: isNewest ? nil : contents) }
     }
 }

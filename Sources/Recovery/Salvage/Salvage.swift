@@ -344,9 +344,8 @@ public final class Salvage {
         let catalogue: Catalogue
         do throws(FileError) {
             catalogue = try build()
-            let frozen = try sql(
-                catalogue.commitTransaction(
-                    before: { _ throws(CatalogueError) in }, freeze: { space.freeze() }))
+            let frozen = try catalogue.commitTransaction(
+                before: { _ throws(FileError) in }, freeze: { space.freeze() })
             try stored(space.publish(frozen, durable: true))
             // Every root slot gets a root of the new state.
             try stored(space.publishMended())
@@ -376,11 +375,11 @@ public final class Salvage {
             claimed.append(run.sector..<run.sector + UInt64(run.sectorCount))
         }
         state.begin(after: scan.newestGeneration, replacingMissing: !isIncomplete)
-        let catalogue = try sql(Catalogue(storage: space))
+        let catalogue = try Catalogue(of: space, readOnly: false)
         let used = try catalogue.locked { tables throws(FileError) in
             var tree = SalvagedTree(self, try Tree(tables, options))
             let used = try tree.build()
-            try sql(tables.countTotals())
+            try tables.checks.countTotals()
             return used
         }
         state.free(subtracting(used, from: claimed))

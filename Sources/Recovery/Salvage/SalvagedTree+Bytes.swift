@@ -20,7 +20,7 @@ extension SalvagedTree {
                     continue
                 }
                 for run in ExtentRun.lost(row.run.offset..<row.run.end) {
-                    try sql(tree.tables.insert(run, of: content))
+                    try tree.tables.extents.insert(run, of: content)
                 }
             }
         }
@@ -51,7 +51,7 @@ extension SalvagedTree {
     }
 
     private mutating func addRow(_ run: ExtentRun, of content: UInt64) throws(FileError) {
-        try sql(tree.tables.insert(run, of: content))
+        try tree.tables.extents.insert(run, of: content)
         used.append(run.sector..<run.endSector)
     }
 }

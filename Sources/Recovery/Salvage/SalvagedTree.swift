@@ -76,7 +76,7 @@ struct SalvagedTree {
             if try add(recoveredInode) { place(recoveredInode) }
             count += 1
             if count % Self.filesPerFlush == 0 {
-                try sql(tree.storeChanges())
+                try tree.storeChanges()
                 tree.trim(isKernelNotified: true)
             }
         }
@@ -86,11 +86,11 @@ struct SalvagedTree {
         try settleVersions()
         try addNameless()
         try settleShares()
-        for source in try sql(tree.tables.snapshotSources()) {
-            try sql(tree.tables.alignSnapshots(of: source))
+        for source in try tree.tables.snapshots.sources() {
+            try tree.tables.snapshots.align(of: source)
         }
         // Also names the photos in views.
-        try sql(tree.storeChanges())
+        try tree.storeChanges()
         try restoreDirectories()
         try keepRecords()
         return used
@@ -108,8 +108,8 @@ struct SalvagedTree {
             contentsThrough: salvage.scan.highestContent)
         defer { leaveOutNumbers() }
         for (block, bits) in salvage.selector.retiredBlocks {
-            try sql(tree.tables.storeRetired(block: block, bits))
-            try sql(tree.tables.markUnrecorded(RetiredIDs.records + block))
+            try tree.tables.identities.storeRetired(block: block, bits)
+            try tree.tables.identities.markUnrecorded(RetiredIDs.records + block)
             let isOfContents = block >= RetiredIDs.contents
             let end = (block % RetiredIDs.contents + 1) * RetiredIDs.numbersPerBlock
             if isOfContents {
@@ -209,20 +209,20 @@ struct SalvagedTree {
     }
 
     private func insert(_ row: InodeRow) throws(FileError) -> Inode {
-        try sql(tree.tables.store(row))
+        try tree.tables.inodes.store(row)
         return try tree.inode(row.ino)
     }
 
     private func addDetails(_ record: IdentityRecord, _ inode: Inode) throws(FileError) {
         for attribute in record.attributes {
-            try sql(tree.tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
+            try tree.tables.attributes.store(inode.ino, attribute.name, attribute.value)
         }
         if record.row.mode & fileTypeMask == linkType {
             // In place of a lost target, one that leads nowhere: the name tells that there was a link.
             let target = record.target.isEmpty ? Array("?".utf8) : record.target
             inode.row.size = UInt64(target.count)
             tree.touch(inode)
-            try sql(tree.tables.storeLinkTarget(inode.ino, target))
+            try tree.tables.links.store(inode.ino, target)
         }
     }
 
@@ -286,7 +286,7 @@ struct SalvagedTree {
         }
         // A kill may have come between a file's fsync(2) and its classification; no record tells.
         if isRegular, !inode.row.flags.contains(.photo), !record.row.flags.contains(.copy) {
-            try sql(tree.tables.addPendingClassification(row.ino))
+            try tree.tables.pendingClassification.add(row.ino)
         }
         inode.row.changed = record.row.changed
         tree.touch(inode)
@@ -305,7 +305,7 @@ struct SalvagedTree {
             isLink: name.isLink, now: now)
         tree.addLink(to: inode, now: now)
         guard let since = name.since, try tree.isInTrash(parent) else { return }
-        try sql(tree.tables.store(TrashRow(ino: inode.ino, id: id, since: min(since, now.seconds))))
+        try tree.tables.trash.store(TrashRow(ino: inode.ino, id: id, since: min(since, now.seconds)))
     }
 
     private mutating func addPhoto(
@@ -333,12 +333,12 @@ struct SalvagedTree {
         }
         if photos[inode.row.content] == nil { photos[inode.row.content] = inode.ino }
         inode.row.flags.insert(.photo)
-        try sql(tree.tables.store(photo))
+        try tree.tables.photos.store(photo)
         if let trashed = record.trashed, try isInTrash(inode) {
             inode.row.flags.insert(.trashed)
             var row = trashed
             row.since = min(row.since, now.seconds)
-            try sql(tree.tables.store(row))
+            try tree.tables.trash.store(row)
             kept += record.keptNames.map { (inode.ino, $0) }
         } else if !isInDay {
             let name = record.trashed?.name ?? record.names.first?.name ?? Array("\(inode.ino)".utf8)
@@ -353,7 +353,7 @@ struct SalvagedTree {
             let name = record.names.first?.name ?? Array("\(inode.ino)".utf8)
             try add(RecordedName(parent: WellKnownInode.root, name: name, isMember: false), of: inode)
         }
-        for name in try tree.names(of: inode) { try sql(tree.tables.addPendingClassification(name.parent)) }
+        for name in try tree.names(of: inode) { try tree.tables.pendingClassification.add(name.parent) }
     }
 
     /// Whether a file has names, all of them in the trash.
@@ -381,11 +381,11 @@ struct SalvagedTree {
             let inode = try tree.inode(ino)
             // A file in a day is no copy.
             if let photo = photos[inode.row.content], try tree.moments.moments(of: inode).isEmpty {
-                try sql(tree.tables.storeCopy(ino, of: photo))
+                try tree.tables.copies.store(ino, of: photo)
                 inode.row.flags.insert(.copy)
             } else {
                 for name in try tree.names(of: inode) {
-                    try sql(tree.tables.addPendingClassification(name.parent))
+                    try tree.tables.pendingClassification.add(name.parent)
                 }
             }
             tree.touch(inode)
@@ -404,7 +404,7 @@ struct SalvagedTree {
             row.parent = try directory(row.parent).ino
             row.id = tree.counters.dentry
             tree.counters.dentry += 1
-            try sql(tree.tables.addTrashName(row, of: photo))
+            try tree.tables.trash.addName(row, of: photo)
             owners.insert(row.ino)
         }
         for ino in copies where !owners.contains(ino) {
@@ -413,7 +413,7 @@ struct SalvagedTree {
             let parent = try recoveredAlbum()
             try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), inode, now: now)
             tree.addLink(to: inode, now: now)
-            try sql(tree.tables.addPendingClassification(parent.ino))
+            try tree.tables.pendingClassification.add(parent.ino)
         }
     }
 
@@ -432,7 +432,7 @@ struct SalvagedTree {
                 inode.row.flags.remove(.version)
                 tree.touch(inode)
             }
-            try sql(tree.tables.addPendingClassification(directory.ino))
+            try tree.tables.pendingClassification.add(directory.ino)
         }
     }
 
@@ -453,12 +453,12 @@ struct SalvagedTree {
             tree.addLink(to: inode, now: now)
             users[content] = [inode.ino]
         }
-        try sql(tree.tables.addPendingClassification(parent.ino))
+        try tree.tables.pendingClassification.add(parent.ino)
     }
 
     private func settleShares() throws(FileError) {
         for (content, inodes) in users where inodes.count > 1 {
-            try sql(tree.tables.store(users: Int64(inodes.count), of: content))
+            try tree.tables.copies.store(users: Int64(inodes.count), of: content)
             for ino in inodes {
                 let inode = try tree.inode(ino)
                 inode.row.flags.insert(.shared)
@@ -469,15 +469,15 @@ struct SalvagedTree {
 
     /// Records that match the tree stay where they are; the first commits write the others anew.
     private mutating func keepRecords() throws(FileError) {
-        try sql(tree.storeChanges())
+        try tree.storeChanges()
         let newest = salvage.selector.recorder
-        try sql(tree.tables.storeRecorder(epoch: newest.epoch, generation: newest.generation))
+        try tree.tables.identities.storeRecorder(epoch: newest.epoch, generation: newest.generation)
         let blocks = salvage.selector.records.values.filter { $0.id >= RetiredIDs.records }
         for found in placed + blocks {
             let known = try? tree.records.record(of: found.id)
             guard let told = salvage.read(found), told == known else { continue }
-            try sql(tree.tables.storeIdentity(found.id, found.run))
-            try sql(tree.tables.unmarkUnrecorded(found.id))
+            try tree.tables.identities.store(found.id, found.run)
+            try tree.tables.identities.unmarkUnrecorded(found.id)
             used.append(found.run.sector..<found.run.sector + UInt64(found.run.sectorCount))
         }
     }

@@ -1,10 +1,11 @@
+public import FileRequests
 import VaultFormat
 
 /// Mends numbers, and the tree of directories.
 extension CatalogueMender {
     // MARK: Numbers
 
-    func mendCounters() throws(CatalogueError) {
+    func mendCounters() throws(FileError) {
         try execute("DELETE FROM counter WHERE id <> 1")
         try execute("INSERT OR IGNORE INTO counter VALUES(1, 16, 16, 16, 16, 0, 0)")
         let columns = [
@@ -31,7 +32,7 @@ extension CatalogueMender {
         ("trash_name", "photo"), ("trash_name", "ino"), ("trash_name", "parent"), ("orphan", "ino"),
     ]
 
-    func mendInodeNumbers() throws(CatalogueError) {
+    func mendInodeNumbers() throws(FileError) {
         for old in try numbers("SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(ConstraintSQL.numberMax)")
         {
             let new = try next("ino")
@@ -46,16 +47,16 @@ extension CatalogueMender {
     }
 
     /// Without a valid content number, the location of a file's bytes is unknown.
-    func mendContentNumbers() throws(CatalogueError) {
+    func mendContentNumbers() throws(FileError) {
         try loseContents(of: "NOT \(ConstraintSQL.isContent)")
     }
 
     /// For files whose content has a thumbnail's bytes: gives each another content, with all bytes lost.
-    public func separate(content: UInt64) throws(CatalogueError) {
+    public func separate(content: UInt64) throws(FileError) {
         try loseContents(of: "content = \(Int64(bitPattern: content))")
     }
 
-    private func loseContents(of condition: String) throws(CatalogueError) {
+    private func loseContents(of condition: String) throws(FileError) {
         let rows = try all(
             """
             SELECT ino, CASE WHEN size BETWEEN 0 AND \(Geometry.fileBytesMax) THEN size ELSE 1 END FROM inode
@@ -67,12 +68,12 @@ extension CatalogueMender {
             let content = try next("content")
             try execute("UPDATE inode SET content = ?2 WHERE ino = ?1", [.number(ino), .number(content)])
             for run in ExtentRun.lost(0..<min(size, Geometry.lostBytesMax)) {
-                try tables.insert(run, of: UInt64(content))
+                try tables.extents.insert(run, of: UInt64(content))
             }
         }
     }
 
-    func mendNameNumbers() throws(CatalogueError) {
+    func mendNameNumbers() throws(FileError) {
         for entry in try entries(where: "id NOT BETWEEN 16 AND \(ConstraintSQL.numberMax)") {
             let id = try next("dentry")
             try execute(
@@ -86,7 +87,7 @@ extension CatalogueMender {
 
     // MARK: Directories
 
-    func mendWellKnownDirectories() throws(CatalogueError) {
+    func mendWellKnownDirectories() throws(FileError) {
         for ino in [Self.root, Self.moments, Self.albums] {
             // With the owner of the others.
             try execute(
@@ -112,7 +113,7 @@ extension CatalogueMender {
     }
 
     /// A directory keeps one name: the oldest in its `parent` directory, else the oldest of all.
-    func mendDirectories() throws(CatalogueError) {
+    func mendDirectories() throws(FileError) {
         try execute("DELETE FROM dentry WHERE ino = 1")
         let several = try numbers(
             """
@@ -129,7 +130,7 @@ extension CatalogueMender {
         }
     }
 
-    func mendStrayNames() throws(CatalogueError) {
+    func mendStrayNames() throws(FileError) {
         let directories = "(SELECT ino FROM inode WHERE \(ConstraintSQL.isDirectory))"
         // Besides moments and albums the root has only directories: each user's trash.
         let stray = try entries(
@@ -138,7 +139,7 @@ extension CatalogueMender {
     }
 
     /// Photos get a place in their days; see `mendMoments`.
-    func mendNameless() throws(CatalogueError) {
+    func mendNameless() throws(FileError) {
         let nameless = """
             ino > 4 AND ino NOT IN (SELECT ino FROM dentry) AND ino NOT IN (SELECT ino FROM orphan)
             AND ino NOT IN (SELECT ino FROM trash_name)
@@ -153,7 +154,7 @@ extension CatalogueMender {
     }
 
     /// Breaks cycles of directories: moves one of them out, and the rest follows.
-    func mendUnreachable() throws(CatalogueError) {
+    func mendUnreachable() throws(FileError) {
         let query = "SELECT ino FROM (\(IntegrityConstraint.unreachable)) ORDER BY ino LIMIT 1"
         var last: Int64 = 0
         while let ino = try numbers(query).first, ino != last {
@@ -171,7 +172,7 @@ extension CatalogueMender {
 
     // MARK: Days
 
-    func mendDays() throws(CatalogueError) {
+    func mendDays() throws(FileError) {
         // A directory in moments has the day of its name; any other has none.
         let name = "CAST(dentry.name AS TEXT)"
         try execute(
@@ -191,7 +192,7 @@ extension CatalogueMender {
     }
 
     /// A photo gets the day that it is in; a photo in no day gets a name in its own.
-    func mendMoments() throws(CatalogueError) {
+    func mendMoments() throws(FileError) {
         let photos = try all(
             """
             SELECT ino, day FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry
@@ -218,7 +219,7 @@ extension CatalogueMender {
     }
 
     /// Keeps the oldest of several names in one day.
-    private func keepOneMoment(of ino: Int64, day: Int64) throws(CatalogueError) {
+    private func keepOneMoment(of ino: Int64, day: Int64) throws(FileError) {
         let names = try entries(
             where: "ino = ?1 AND parent IN (SELECT ino FROM inode WHERE day = ?2)",
             [.number(ino), .number(day)])
@@ -229,7 +230,7 @@ extension CatalogueMender {
         }
     }
 
-    private func directory(ofDay day: Int64) throws(CatalogueError) -> Int64 {
+    private func directory(ofDay day: Int64) throws(FileError) -> Int64 {
         let known = try numbers(
             """
             SELECT inode.ino FROM dentry JOIN inode ON inode.ino = dentry.ino

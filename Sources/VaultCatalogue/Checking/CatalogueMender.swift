@@ -1,11 +1,13 @@
+public import FileRequests
+
 /// Mends rows that need more than statements: free names and numbers.
 ///
 /// Under the catalogue's lock. None of it loses bytes; entries that have lost their place go to `albums/Recovered`.
 public final class CatalogueMender {
     /// Makes a valid and free name from one that may be neither.
     public typealias NameChooser = (
-        _ wanted: [UInt8], _ isFree: ([UInt8]) throws(CatalogueError) -> Bool
-    ) throws(CatalogueError) -> [UInt8]
+        _ wanted: [UInt8], _ isFree: ([UInt8]) throws(FileError) -> Bool
+    ) throws(FileError) -> [UInt8]
 
     let tables: Tables
     let chooseName: NameChooser
@@ -25,8 +27,8 @@ public final class CatalogueMender {
     ///
     /// - Parameter extents: mends violations that need the extents' bytes.
     public func mend(
-        _ constraint: IntegrityConstraint, extents: () throws(CatalogueError) -> Void
-    ) throws(CatalogueError) {
+        _ constraint: IntegrityConstraint, extents: () throws(FileError) -> Void
+    ) throws(FileError) {
         // The repair of extents reads identity records, and marks those that it has outdated.
         if constraint.remedy != .extents { try mark(constraint) }
         switch constraint.remedy {
@@ -37,14 +39,14 @@ public final class CatalogueMender {
         }
     }
 
-    private func mark(_ constraint: IntegrityConstraint) throws(CatalogueError) {
+    private func mark(_ constraint: IntegrityConstraint) throws(FileError) {
         let column = constraint.subject == .inode ? "ino" : "content"
         try execute(
             "INSERT OR IGNORE INTO unrecorded SELECT ino FROM inode "
                 + "WHERE ino >= 16 AND \(column) IN (\(constraint.query))")
     }
 
-    private func take(_ step: IntegrityConstraint.Remedy.Step) throws(CatalogueError) {
+    private func take(_ step: IntegrityConstraint.Remedy.Step) throws(FileError) {
         switch step {
         case .counters: try mendCounters()
         case .wellKnownDirectories: try mendWellKnownDirectories()
@@ -67,21 +69,21 @@ public final class CatalogueMender {
 
     // MARK: Rows
 
-    func execute(_ statement: String) throws(CatalogueError) { try tables.connection.execute(statement) }
+    func execute(_ statement: String) throws(FileError) { try tables.connection.execute(statement) }
 
     /// Runs a statement with numbers and bytes as its parameters.
-    func execute(_ statement: String, _ values: [Value]) throws(CatalogueError) {
+    func execute(_ statement: String, _ values: [Value]) throws(FileError) {
         try prepared(statement, values).run()
     }
 
     func all<R>(
         _ query: String, _ values: [Value] = [], _ row: (Statement) -> R
-    ) throws(CatalogueError) -> [R] {
+    ) throws(FileError) -> [R] {
         try prepared(query, values).all(row)
     }
 
     /// The numbers in the first column.
-    func numbers(_ query: String, _ values: [Value] = []) throws(CatalogueError) -> [Int64] {
+    func numbers(_ query: String, _ values: [Value] = []) throws(FileError) -> [Int64] {
         try all(query, values) { $0.integer(0) }
     }
 
@@ -102,7 +104,7 @@ public final class CatalogueMender {
     }
 
     /// The next number of a kind: a column of `counter`.
-    func next(_ column: String) throws(CatalogueError) -> Int64 {
+    func next(_ column: String) throws(FileError) -> Int64 {
         guard let number = try numbers("SELECT \(column) FROM counter WHERE id = 1").first else {
             throw .damaged
         }
@@ -111,22 +113,22 @@ public final class CatalogueMender {
     }
 
     /// Marks the record of an inode as outdated.
-    func markRecord(_ ino: Int64) throws(CatalogueError) {
-        if ino >= 16 { try tables.markUnrecorded(UInt64(ino)) }
+    func markRecord(_ ino: Int64) throws(FileError) {
+        if ino >= 16 { try tables.identities.markUnrecorded(UInt64(ino)) }
     }
 
     // MARK: Names
 
     /// A free name in a directory, as close to the wanted one as possible.
-    func freeName(_ wanted: [UInt8], in parent: Int64) throws(CatalogueError) -> [UInt8] {
-        try chooseName(wanted) { name throws(CatalogueError) in
+    func freeName(_ wanted: [UInt8], in parent: Int64) throws(FileError) -> [UInt8] {
+        try chooseName(wanted) { name throws(FileError) in
             try numbers(
                 "SELECT 1 FROM dentry WHERE parent = ?1 AND name = ?2", [.number(parent), .bytes(name)]
             ).isEmpty
         }
     }
 
-    func addName(_ wanted: [UInt8], of ino: Int64, in parent: Int64) throws(CatalogueError) {
+    func addName(_ wanted: [UInt8], of ino: Int64, in parent: Int64) throws(FileError) {
         let name = try freeName(wanted, in: parent)
         try execute(
             "INSERT INTO dentry VALUES(?1, ?2, ?3, ?4, 0)",
@@ -135,7 +137,7 @@ public final class CatalogueMender {
     }
 
     /// Moves a name into another directory.
-    func move(_ entry: Entry, to parent: Int64) throws(CatalogueError) {
+    func move(_ entry: Entry, to parent: Int64) throws(FileError) {
         try execute(
             "DELETE FROM dentry WHERE parent = ?1 AND id = ?2", [.number(entry.parent), .number(entry.id)])
         try addName(entry.name, of: entry.ino, in: parent)
@@ -150,13 +152,13 @@ public final class CatalogueMender {
     }
 
     /// Rows of `dentry` that meet a condition.
-    func entries(where condition: String, _ values: [Value] = []) throws(CatalogueError) -> [Entry] {
+    func entries(where condition: String, _ values: [Value] = []) throws(FileError) -> [Entry] {
         try all("SELECT parent, id, name, ino FROM dentry WHERE \(condition) ORDER BY parent, id", values) {
             Entry(parent: $0.integer(0), id: $0.integer(1), name: $0.bytes(2), ino: $0.integer(3))
         }
     }
 
-    private func mendNames() throws(CatalogueError) {
+    private func mendNames() throws(FileError) {
         for entry in try entries(where: "NOT \(ConstraintSQL.isName("name"))") {
             let name = try freeName(try dayName(of: entry) ?? entry.name, in: entry.parent)
             try execute(
@@ -167,7 +169,7 @@ public final class CatalogueMender {
     }
 
     /// The right name of a day of moments; nil for any other entry.
-    private func dayName(of entry: Entry) throws(CatalogueError) -> [UInt8]? {
+    private func dayName(of entry: Entry) throws(FileError) -> [UInt8]? {
         guard entry.parent == Self.moments else { return nil }
         return try all(
             "SELECT CAST(\(ConstraintSQL.dayName("day")) AS BLOB) FROM inode "
@@ -177,13 +179,13 @@ public final class CatalogueMender {
     }
 
     /// The directories in which these names will be used are unknown: each name is only made valid.
-    private func mendTakenNames() throws(CatalogueError) {
+    private func mendTakenNames() throws(FileError) {
         for (table, key) in [("trash", "ino"), ("trash_name", "photo")] {
             let query =
                 "SELECT \(key), id, name FROM \(table) WHERE NOT \(ConstraintSQL.isName("name"))"
                 + (table == "trash" ? " AND id = 0" : "")
             for (number, id, name) in try all(query, [], { ($0.integer(0), $0.integer(1), $0.bytes(2)) }) {
-                let chosen = try chooseName(name) { _ throws(CatalogueError) in true }
+                let chosen = try chooseName(name) { _ throws(FileError) in true }
                 try execute(
                     "UPDATE \(table) SET name = ?3 WHERE \(key) = ?1 AND id = ?2",
                     [.number(number), .number(id), .bytes(chosen)])
@@ -191,7 +193,7 @@ public final class CatalogueMender {
         }
     }
 
-    private func mendAttributeNames() throws(CatalogueError) {
+    private func mendAttributeNames() throws(FileError) {
         let rows = try all("SELECT ino, name FROM xattr WHERE NOT \(IntegrityConstraint.isAttributeName)") {
             ($0.integer(0), $0.bytes(1))
         }
@@ -199,7 +201,7 @@ public final class CatalogueMender {
         for (ino, name) in rows {
             let rest = Array(
                 (name.starts(with: prefix) ? name.dropFirst(prefix.count) : name[...]).prefix(200))
-            let chosen = try chooseName(rest) { name throws(CatalogueError) in
+            let chosen = try chooseName(rest) { name throws(FileError) in
                 try numbers(
                     "SELECT 1 FROM xattr WHERE ino = ?1 AND name = ?2", [.number(ino), .bytes(prefix + name)]
                 ).isEmpty
@@ -213,7 +215,7 @@ public final class CatalogueMender {
     // MARK: albums/Recovered
 
     /// The directory of entries that have lost their place.
-    func recoveredDirectory() throws(CatalogueError) -> Int64 {
+    func recoveredDirectory() throws(FileError) -> Int64 {
         if let recovered { return recovered }
         let made = try makeDirectory(Array("Recovered".utf8), in: Self.albums)
         recovered = made
@@ -221,7 +223,7 @@ public final class CatalogueMender {
     }
 
     /// Makes a directory with the owner of its parent. Counts of links and entries are mended later.
-    func makeDirectory(_ name: [UInt8], in parent: Int64, day: Int64 = 0) throws(CatalogueError) -> Int64 {
+    func makeDirectory(_ name: [UInt8], in parent: Int64, day: Int64 = 0) throws(FileError) -> Int64 {
         let ino = try next("ino")
         try execute(
             """
@@ -235,7 +237,7 @@ public final class CatalogueMender {
     private static let now = "CAST(strftime('%s', 'now') AS INTEGER)"
 
     /// Makes a file for a content that no file has; the next mount classifies it.
-    public func recover(content: UInt64) throws(CatalogueError) {
+    public func recover(content: UInt64) throws(FileError) {
         let (ino, parent) = (try next("ino"), try recoveredDirectory())
         try execute(
             """
@@ -247,6 +249,6 @@ public final class CatalogueMender {
             UPDATE inode SET size = \(ConstraintSQL.storedEnd), allocated = \(ConstraintSQL.storedBytes) WHERE ino = ?1
             """, [.number(ino)])
         try addName(Array("content \(content)".utf8), of: ino, in: parent)
-        try tables.addPendingClassification(UInt64(ino))
+        try tables.pendingClassification.add(UInt64(ino))
     }
 }

@@ -1,3 +1,5 @@
+import FileRequests
+
 /// Versions of photos: files in directories of the well-known directory 4, each named after the photo's inode.
 extension IntegrityConstraint {
     /// Directories of versions of an existing file.
@@ -45,7 +47,7 @@ extension IntegrityConstraint {
 
 extension CatalogueMender {
     /// Versions without a photo go to `albums/Recovered`.
-    func mendVersions() throws(CatalogueError) {
+    func mendVersions() throws(FileError) {
         try execute("DELETE FROM dentry WHERE ino = 4")
         try execute(
             """

@@ -1,3 +1,5 @@
+import FileRequests
+
 /// Names of photos in views: every photo of moments has one, and no two the same.
 extension IntegrityConstraint {
     private static let isGone =
@@ -27,13 +29,13 @@ extension IntegrityConstraint {
 
 extension CatalogueMender {
     /// Names each photo in views as in moments, numbered where another has that name.
-    func mendViewNames() throws(CatalogueError) {
+    func mendViewNames() throws(FileError) {
         try execute(IntegrityConstraint.photosWithInvalidName)
         let missing = try all(IntegrityConstraint.photosWithoutName) {
             ($0.integer(0), $0.isNull(1) ? nil : $0.bytes(1))
         }
         for (ino, moment) in missing {
-            let name = try chooseName(moment ?? Array("\(ino)".utf8)) { name throws(CatalogueError) in
+            let name = try chooseName(moment ?? Array("\(ino)".utf8)) { name throws(FileError) in
                 try numbers("SELECT 1 FROM photo WHERE name = ?1", [.bytes(name)]).isEmpty
             }
             try execute("UPDATE photo SET name = ?2 WHERE ino = ?1", [.number(ino), .bytes(name)])

@@ -18,16 +18,16 @@ func fuzzCatalogue(_ bytes: UnsafeRawBufferPointer) {
     let image = CatalogueImage.base.changed(by: &input)
     guard let catalogue = try? Catalogue(storage: image, readOnly: true) else { return }
     catalogue.locked { tables in
-        for rule in IntegrityConstraint.all { _ = try? tables.violations(of: rule, limit: 8) }
-        _ = try? tables.integrityErrors()
-        _ = try? tables.fileCount()
-        _ = try? tables.runCounts(sectorsPerSegment: 8192)
-        _ = try? tables.runs(reaching: 0..<1 << 40)
-        _ = try? tables.owners(of: [1, 16, 17, 18])
+        for rule in IntegrityConstraint.all { _ = try? tables.checks.violations(of: rule, limit: 8) }
+        _ = try? tables.checks.integrityErrors()
+        _ = try? tables.checks.fileCount()
+        _ = try? tables.runs.counts(sectorsPerSegment: 8192)
+        _ = try? tables.runs.runs(reaching: 0..<1 << 40)
+        _ = try? tables.contents.owners(of: [1, 16, 17, 18])
         for ino in UInt64(1)..<32 {
             _ = try? PathFinder(tables: tables).paths(of: ino)
-            _ = try? tables.currentRecords(ofFilesWith: ino)
-            _ = try? tables.thumbnails(of: ino)
+            _ = try? tables.contents.currentRecords(ofFilesWith: ino)
+            _ = try? tables.thumbnails.rows(of: ino)
         }
     }
     image.mount()

@@ -194,7 +194,7 @@ final class ClaimRounds: @unchecked Sendable {
         guard let ino = try? process.ino(path),
             let runs = try? process.library.session.locked({ tree throws(FileError) in
                 let inode = try tree.inode(ino)
-                return try sql(tree.tables.extents(of: inode.row.content))
+                return try tree.tables.extents.runs(of: inode.row.content)
             })
         else { return "" }
         let lines = runs.flatMap { run in

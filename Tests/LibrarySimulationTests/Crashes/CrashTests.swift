@@ -95,7 +95,7 @@ import VaultCatalogue
 
     private func pendingClassification(_ fixture: Fixture) throws -> [UInt64] {
         try fixture.library.session.locked { tree throws(FileError) in
-            try sql(tree.tables.pendingClassification())
+            try tree.tables.pendingClassification.numbers()
         }
     }
 

@@ -91,7 +91,7 @@ extension LibraryUser {
     private func readSaved(_ file: FileState, into digest: inout Hasher) throws {
         let (inode, context) = (file.inode, file.context)
         let runs = try library.session.locked { tree throws(FileError) in
-            try sql(tree.tables.extents(of: inode.row.content))
+            try tree.tables.extents.runs(of: inode.row.content)
         }
         let saved = FileState(inode, inode.row.allocated == 0 ? [] : runs, context)
         var offset: UInt64 = 0

@@ -88,14 +88,14 @@ import VaultCatalogue
         let row = try session.library.session.change { change throws(FileError) in
             let inode = try change.tree.inode(ino)
             let row = try change.tree.photos.photo(inode)
-            try sql(change.tree.tables.deletePhoto(ino))
+            try change.tree.tables.photos.delete(ino)
             return row
         }
         expectError(.damaged) { try edit(session, isWhole: false) }
         #expect(try session.get(Self.path) == old)
         #expect(!session.exists("albums/.versions"))
         try session.library.session.change { change throws(FileError) in
-            try sql(change.tree.tables.store(row))
+            try change.tree.tables.photos.store(row)
         }
         try edit(session, isWhole: false)
         try expectNothingLost(session, isWhole: false, failed: false, "after the failure")

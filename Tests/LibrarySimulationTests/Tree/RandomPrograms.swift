@@ -256,7 +256,7 @@ struct RandomPrograms {
         let versions = try fixture.library.session.locked { tree throws(FileError) in
             var versions: [UInt64] = []
             for ino in Set(trashed) where try tree.inode(ino).isTrashed {
-                for name in try sql(tree.tables.trashNames(of: ino)) {
+                for name in try tree.tables.trash.names(of: ino) {
                     guard let directory = try tree.versions.versionsDirectory(of: name.ino) else { continue }
                     versions += try tree.rows(of: directory).map(\.ino)
                 }

@@ -127,7 +127,7 @@ struct GoldenArchive {
         }
         let catalogue = try Catalogue(storage: space, readOnly: true)
         var sectors: Set<UInt64> = []
-        for checked in try catalogue.locked({ try $0.runs(in: 0..<UInt64(Int64.max)) })
+        for checked in try catalogue.locked({ try $0.runs.runs(in: 0..<UInt64(Int64.max)) })
         // A photo and its snapshots share extents.
         where sectors.insert(checked.run.sector).inserted {
             for chunk in 0..<checked.run.chunkCount { regions += try extent(checked, chunk, space) }

@@ -64,7 +64,7 @@ import VaultFormat
         /// All rows of extents, by content.
         func rows() throws -> [UInt64: [ExtentRun]] {
             try fixture.library.session.locked { tree throws(FileError) in
-                let rows = try sql(tree.tables.runs(in: 0..<1 << 61))
+                let rows = try tree.tables.runs.runs(in: 0..<1 << 61)
                 return Dictionary(grouping: rows.filter { !$0.isRecord }) { $0.content }.mapValues {
                     $0.map(\.run)
                 }
@@ -89,8 +89,8 @@ import VaultFormat
         #expect(edited.fixture.usedBytes < used + 400_000)
         #expect(edited.fixture.library.statistics().available + 400_000 / 4096 > available)
         let totals = try edited.fixture.library.session.locked { tree throws(FileError) in
-            try sql(tree.storeChanges())
-            return try sql(tree.tables.versionTotals())
+            try tree.storeChanges()
+            return try tree.tables.versions.totals()
         }
         #expect(totals.count == 1)
         #expect(totals.bytes == Chunk.bytes)

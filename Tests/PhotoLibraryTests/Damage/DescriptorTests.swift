@@ -52,7 +52,7 @@ import VaultFormat
         try user.put("albums/first", [1])
         try user.put("albums/a", bytes)
         let content = try user.library.session.locked { tree throws(FileError) in
-            try tree.inode(try sql(tree.tables.dentry(3, Array("a".utf8)))?.ino ?? 0).row.content
+            try tree.inode(try tree.tables.dentries.entry(3, Array("a".utf8))?.ino ?? 0).row.content
         }
         try user.close()
         let space = try vault.openSpace(disk, isReadOnly: true)
@@ -91,7 +91,7 @@ import VaultFormat
 extension Space {
     fileprivate func fileRuns(of content: UInt64) throws -> [ExtentRun] {
         try Catalogue(storage: self, readOnly: true).locked {
-            try $0.runs(of: content, isRecord: false).map(\.run)
+            try $0.runs.runs(of: content, isRecord: false).map(\.run)
         }
     }
 }

@@ -110,7 +110,7 @@ import VaultFormat
             try tables.connection.execute("DELETE FROM identity WHERE id = (SELECT max(id) FROM identity)")
         }
         let first = try #require(
-            try fixture.library.session.catalogue.locked { try $0.runs(in: 0..<1 << 40) }.first)
+            try fixture.library.session.catalogue.locked { try $0.runs.runs(in: 0..<1 << 40) }.first)
         let (segment, bit) = (Int(first.run.sector) / 8192, Int(first.run.sector) % 8192)
         fixture.space.parts.lock.withLock {
             guard var row = try? fixture.space.sectors.allocator.usedRow(of: segment) else { return }
@@ -152,7 +152,7 @@ import VaultFormat
                 fixture.space.parts.lock.withLock { fixture.space.parts.freed.released }
                     == snapshot.generation)
             let catalogue = try Catalogue(storage: snapshot, readOnly: true)
-            #expect(try catalogue.locked { try $0.integrityErrors() }.isEmpty)
+            #expect(try catalogue.locked { try $0.checks.integrityErrors() }.isEmpty)
             #expect(fixture.space.letGo(snapshot))
             #expect(!fixture.space.letGo(snapshot))
         }
@@ -181,7 +181,7 @@ import VaultFormat
         let fixture = try Fixture(bytes: 16 << 20)
         try fixture.put("albums/a.bin", noise(3_000_000))
         try fixture.put("albums/b.bin", noise(300_000))
-        let rows = try fixture.library.session.catalogue.locked { try $0.runs(from: 0, 0, limit: 100) }
+        let rows = try fixture.library.session.catalogue.locked { try $0.runs.runs(from: 0, 0, limit: 100) }
         // Until its sectors have been used again.
         for number in 1..<9 {
             try fixture.put("albums/a.bin", noise(3_000_000, seed: number))

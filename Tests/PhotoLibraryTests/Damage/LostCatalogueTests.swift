@@ -58,7 +58,7 @@ import VaultFormat
         let before = try fixture.snapshot()
         let index = try #require(fixture.library.unlocked).index
         let records = try fixture.library.session.locked { tree throws(FileError) in
-            try sql(tree.tables.identities(after: 0, limit: .max)).map(\.run)
+            try tree.tables.identities.locations(after: 0, limit: .max).map(\.run)
         }
         try fixture.close()
         let pages = try pages(of: fixture)

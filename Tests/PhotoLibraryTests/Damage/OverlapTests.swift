@@ -61,7 +61,7 @@ import VaultFormat
             }
             return try withSpace { space in
                 try Catalogue(storage: space, readOnly: true).locked {
-                    try $0.runs(of: isRecord ? ino : content, isRecord: isRecord).map(\.run)
+                    try $0.runs.runs(of: isRecord ? ino : content, isRecord: isRecord).map(\.run)
                 }
             }
         }
@@ -248,7 +248,9 @@ import VaultFormat
         let vault = try Forgetful(spaces: 2)
         let old = try edited(vault)
         let rows = try vault.withSpace { space in
-            try Catalogue(storage: space, readOnly: true).locked { try $0.runs(from: 1 << 61, 0, limit: 9) }
+            try Catalogue(storage: space, readOnly: true).locked {
+                try $0.runs.runs(from: 1 << 61, 0, limit: 9)
+            }
         }
         let third = try #require(rows.first { $0.run.offset == 262_144 }).run.sector
         try vault.forget(third..<third + 257)

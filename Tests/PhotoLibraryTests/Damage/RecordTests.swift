@@ -16,15 +16,15 @@ import VaultFormat
 @Suite("Damage: identity records") struct RecordTests {
     private func records(_ fixture: Fixture) throws -> [UInt64: ExtentRun] {
         try fixture.library.session.locked { tree throws(FileError) in
-            let all = try sql(tree.tables.identities(after: 0, limit: .max))
+            let all = try tree.tables.identities.locations(after: 0, limit: .max)
             return Dictionary(uniqueKeysWithValues: all.map { ($0.id, $0.run) })
         }
     }
 
     private func unrecorded(_ fixture: Fixture) throws -> [UInt64] {
         try fixture.library.session.locked { tree throws(FileError) in
-            try sql(tree.storeChanges())
-            return try sql(tree.tables.unrecorded(after: 0, limit: .max))
+            try tree.storeChanges()
+            return try tree.tables.identities.unrecorded(after: 0, limit: .max)
         }
     }
 

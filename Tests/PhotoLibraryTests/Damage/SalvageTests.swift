@@ -236,7 +236,8 @@ import VaultFormat
     private func damageRecord(of path: String, _ fixture: Fixture) throws {
         let ino = try fixture.ino(path)
         let run = try #require(
-            try fixture.library.session.locked { tree throws(FileError) in try sql(tree.tables.identity(ino))
+            try fixture.library.session.locked { tree throws(FileError) in
+                try tree.tables.identities.location(ino)
             })
         try damage(run.sector, at: 200, fixture)
     }
@@ -261,7 +262,7 @@ import VaultFormat
             photos.append((bytes, try sectors(of: "albums/Trip/\(number).jpg", fixture)))
         }
         let records = try fixture.library.session.locked { tree throws(FileError) in
-            try sql(tree.tables.identities(after: 0, limit: .max)).map(\.run.sector)
+            try tree.tables.identities.locations(after: 0, limit: .max).map(\.run.sector)
         }
         let all = records + photos.flatMap(\.sectors).flatMap { Array($0) }
         let hit = Set((0..<20).map { _ in all.randomElement(using: &random) ?? 0 })

@@ -153,7 +153,7 @@ final class Specimen {
     func runs() throws -> [CheckedRun] {
         let space = try unlocked.openSpace(readOnly: true)
         let catalogue = try Catalogue(storage: space, readOnly: true)
-        return try catalogue.locked { try $0.runs(in: 0..<UInt64(Int64.max)) }
+        return try catalogue.locked { try $0.runs.runs(in: 0..<UInt64(Int64.max)) }
     }
 
     /// The run of the one thumbnail that is kept.
@@ -161,8 +161,8 @@ final class Specimen {
         let space = try unlocked.openSpace(readOnly: true)
         let catalogue = try Catalogue(storage: space, readOnly: true)
         return try catalogue.locked { tables in
-            let runs = try tables.runs(in: 0..<UInt64(Int64.max))
-            let kept = try tables.owners(of: Set(runs.map(\.content))).filter(\.isThumbnail)
+            let runs = try tables.runs.runs(in: 0..<UInt64(Int64.max))
+            let kept = try tables.contents.owners(of: Set(runs.map(\.content))).filter(\.isThumbnail)
             return try #require(
                 runs.first { run in !run.isRecord && kept.contains { $0.content == run.content } })
         }

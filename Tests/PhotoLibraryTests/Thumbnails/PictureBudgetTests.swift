@@ -60,12 +60,12 @@ import VaultFormat
     /// Sectors that pictures have, in bytes, and of which photos; and the bytes of all photos.
     private func kept(_ fixture: Fixture) throws -> (bytes: UInt64, photos: [UInt64], of: UInt64) {
         try fixture.library.session.locked { tree throws(FileError) in
-            try sql(tree.storeChanges())
-            let photos = try sql(tree.tables.photosWithThumbnails(after: 0, limit: 10_000))
+            try tree.storeChanges()
+            let photos = try tree.tables.thumbnails.photos(after: 0, limit: 10_000)
             var bytes: UInt64 = 0
             for photo in photos {
-                for row in try sql(tree.tables.thumbnails(of: photo)) {
-                    let runs = try sql(tree.tables.extents(of: row.content))
+                for row in try tree.tables.thumbnails.rows(of: photo) {
+                    let runs = try tree.tables.extents.runs(of: row.content)
                     bytes += runs.reduce(0) { $0 + UInt64($1.sectorCount * 512) }
                 }
             }

@@ -44,9 +44,9 @@ import VaultFormat
         let fixture = try dayOfPictures()
         let runs = try fixture.library.session.locked { tree throws(FileError) in
             var runs: [ExtentRun] = []
-            for photo in try sql(tree.tables.photosWithThumbnails(after: 0, limit: Self.count)) {
-                for row in try sql(tree.tables.thumbnails(of: photo)) {
-                    runs += try sql(tree.tables.extents(of: row.content))
+            for photo in try tree.tables.thumbnails.photos(after: 0, limit: Self.count) {
+                for row in try tree.tables.thumbnails.rows(of: photo) {
+                    runs += try tree.tables.extents.runs(of: row.content)
                 }
             }
             return runs
@@ -110,7 +110,7 @@ import VaultFormat
         // As if the photos were large enough to pay for their pictures.
         let paid: UInt64 = 1 << 30
         try fixture.library.session.change { change throws(FileError) in
-            try sql(change.tree.storeChanges())
+            try change.tree.storeChanges()
             change.tree.counters.photoBytes += paid
         }
         for number in 0..<Self.count { _ = try fixture.stat("\(Self.day)/\(number).jpg") }

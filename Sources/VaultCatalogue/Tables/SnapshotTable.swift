@@ -1,34 +1,71 @@
+public import FileRequests
 public import VaultFormat
+
+private struct SnapshotStatements {
+    let oneOf: Statement
+    let copy: Statement
+    let named: Statement
+    let across: Statement
+    let bytesOfOne: Statement
+    let bytesBesideSource: Statement
+
+    init(_ connection: Connection) {
+        oneOf = connection.prepare("SELECT 1 FROM extent WHERE content BETWEEN ? AND ? LIMIT 1")
+        copy = connection.prepare(
+            "INSERT INTO extent SELECT ?2, offset, length, sector, generation, epoch FROM extent WHERE content=?1"
+        )
+        named = connection.prepare(
+            "SELECT offset, length, sector, generation, epoch FROM extent WHERE sector>=? AND sector<? "
+                + "ORDER BY sector")
+        across = connection.prepare(
+            "SELECT content, offset, length, sector, generation, epoch FROM extent "
+                + "WHERE sector = (SELECT max(sector) FROM extent WHERE sector < ?)")
+        let bytes =
+            "SELECT coalesce(sum(length), 0) FROM extent AS e WHERE e.content=?1 "
+            + "AND NOT EXISTS (SELECT 1 FROM extent AS o WHERE o.sector=e.sector"
+        bytesOfOne = connection.prepare("\(bytes) AND o.content<>e.content)")
+        bytesBesideSource = connection.prepare("\(bytes) AND o.content=?2)")
+    }
+}
 
 /// Snapshots: contents whose rows name extents of another content, their source. Rows that share sectors are equal; see
 /// *Snapshots of contents* in the documentation of the library.
-extension Tables {
+public final class SnapshotTable {
+    private let connection: Connection
+    private let statements: SnapshotStatements
+    private let extents: ExtentTable
+
+    init(_ connection: Connection, _ extents: ExtentTable) {
+        (self.connection, self.extents) = (connection, extents)
+        statements = SnapshotStatements(connection)
+    }
+
     /// Whether a content has snapshots with extents.
-    public func hasSnapshots(of source: UInt64) throws(CatalogueError) -> Bool {
+    public func exist(of source: UInt64) throws(FileError) -> Bool {
         guard let ids = SnapshotID.ids(of: source) else { return false }
-        extents.oneOf.bind(1, ids.lowerBound)
-        extents.oneOf.bind(2, ids.upperBound)
-        return try extents.oneOf.one { _ in true } ?? false
+        statements.oneOf.bind(1, ids.lowerBound)
+        statements.oneOf.bind(2, ids.upperBound)
+        return try statements.oneOf.one { _ in true } ?? false
     }
 
     /// Gives a snapshot, which has no rows yet, those that its source has now.
-    public func storeSnapshot(_ snapshot: UInt64) throws(CatalogueError) {
-        extents.copy.bind(1, SnapshotID.source(snapshot))
-        extents.copy.bind(2, snapshot)
-        try extents.copy.run()
+    public func store(_ snapshot: UInt64) throws(FileError) {
+        statements.copy.bind(1, SnapshotID.source(snapshot))
+        statements.copy.bind(2, snapshot)
+        try statements.copy.run()
     }
 
     /// Cuts all rows that reach across the beginning or the end of a run, a part of them, so that the run is made of
     /// whole rows.
-    public func cut(_ run: ExtentRun) throws(CatalogueError) {
+    public func cut(_ run: ExtentRun) throws(FileError) {
         if run.isLost { return }
         try cut(at: run.sector)
         try cut(at: run.sector + UInt64(run.sectorCount))
     }
 
-    private func cut(at sector: UInt64) throws(CatalogueError) {
-        extents.across.bind(1, sector)
-        let rows = try extents.across.all { (content: $0.unsigned(0), run: Self.run($0, from: 1)) }
+    private func cut(at sector: UInt64) throws(FileError) {
+        statements.across.bind(1, sector)
+        let rows = try statements.across.all { (content: $0.unsigned(0), run: ExtentRun($0, from: 1)) }
         for (content, run) in rows { try cut(run, of: content, at: [sector]) }
     }
 
@@ -36,7 +73,7 @@ extension Tables {
     /// sound row reaches across one.
     private func cut(
         _ run: ExtentRun, of content: UInt64, at sectors: some Collection<UInt64>
-    ) throws(CatalogueError) {
+    ) throws(FileError) {
         if run.isLost { return }
         var rest = run
         for sector in sectors where sector > rest.sector {
@@ -45,27 +82,27 @@ extension Tables {
             guard odd == 0, chunks < UInt64(rest.chunkCount) else { continue }
             var first = rest
             first.length = chunks * UInt64(Geometry.chunkBytes)
-            try insert(first, of: content)
+            try extents.insert(first, of: content)
             rest.offset += first.length
             rest.length -= first.length
             rest.sector = sector
         }
-        if rest != run { try insert(rest, of: content) }
+        if rest != run { try extents.insert(rest, of: content) }
     }
 
     /// The parts of runs that no row names. Parts that a damaged row may name are left out, so that nothing
     /// in use is freed.
-    public func unnamed(_ runs: [ExtentRun]) throws(CatalogueError) -> [ExtentRun] {
+    public func unnamed(_ runs: [ExtentRun]) throws(FileError) -> [ExtentRun] {
         var left: [ExtentRun] = []
         for run in runs where !run.isLost {
             let end = run.sector + UInt64(run.sectorCount)
-            guard try isAnyNamed(run.sector..<end) else {
+            guard try extents.isAnyNamed(run.sector..<end) else {
                 left.append(run)
                 continue
             }
-            extents.named.bind(1, run.sector)
-            extents.named.bind(2, end)
-            let others = try extents.named.all(Self.run)
+            statements.named.bind(1, run.sector)
+            statements.named.bind(2, end)
+            let others = try statements.named.all { ExtentRun($0) }
             left += Self.subtracting(others, from: run)
         }
         return left
@@ -98,23 +135,23 @@ extension Tables {
 
     /// The bytes of a content that no other content has, and those that its source does not have any more: if there are
     /// none, its end never frees any.
-    public func ownBytes(of content: UInt64) throws(CatalogueError) -> (own: UInt64, besideSource: UInt64) {
-        extents.bytesOfOne.bind(1, content)
-        let own = try extents.bytesOfOne.one { UInt64(clamping: $0.integer(0)) } ?? 0
+    public func ownBytes(of content: UInt64) throws(FileError) -> (own: UInt64, besideSource: UInt64) {
+        statements.bytesOfOne.bind(1, content)
+        let own = try statements.bytesOfOne.one { UInt64(clamping: $0.integer(0)) } ?? 0
         guard SnapshotID.isSnapshot(content) else { return (own, max(own, 1)) }
-        extents.bytesBesideSource.bind(1, content)
-        extents.bytesBesideSource.bind(2, SnapshotID.source(content))
-        return (own, try extents.bytesBesideSource.one { UInt64(clamping: $0.integer(0)) } ?? 0)
+        statements.bytesBesideSource.bind(1, content)
+        statements.bytesBesideSource.bind(2, SnapshotID.source(content))
+        return (own, try statements.bytesBesideSource.one { UInt64(clamping: $0.integer(0)) } ?? 0)
     }
 
     /// Cuts the rows of a content and its snapshots so that those that share sectors are equal. For a repair, which
     /// makes rows anew.
-    public func alignSnapshots(of source: UInt64) throws(CatalogueError) {
-        let snapshots = try snapshots(of: source)
+    public func align(of source: UInt64) throws(FileError) {
+        let snapshots = try numbers(of: source)
         if snapshots.isEmpty { return }
         var rows: [(content: UInt64, run: ExtentRun)] = []
         for content in [source] + snapshots {
-            rows += try extents(of: content).map { (content, $0) }
+            rows += try extents.runs(of: content).map { (content, $0) }
         }
         rows.removeAll { $0.run.isLost || $0.run.length > Geometry.lostBytesMax }
         let bounds = Set(rows.flatMap { [$0.run.sector, $0.run.sector + UInt64($0.run.sectorCount)] })
@@ -127,7 +164,7 @@ extension Tables {
     }
 
     /// The sources of all snapshots that have extents.
-    public func snapshotSources() throws(CatalogueError) -> [UInt64] {
+    public func sources() throws(FileError) -> [UInt64] {
         let query = connection.prepare(
             "SELECT DISTINCT (content - (1 << 61)) >> 30 FROM extent WHERE content BETWEEN ?1 AND ?2")
         query.bind(1, SnapshotID.all.lowerBound)
@@ -136,7 +173,7 @@ extension Tables {
     }
 
     /// The snapshots of a content that have extents.
-    public func snapshots(of source: UInt64) throws(CatalogueError) -> [UInt64] {
+    public func numbers(of source: UInt64) throws(FileError) -> [UInt64] {
         guard let ids = SnapshotID.ids(of: source) else { return [] }
         let query = connection.prepare(
             "SELECT DISTINCT content FROM extent WHERE content BETWEEN ?1 AND ?2")

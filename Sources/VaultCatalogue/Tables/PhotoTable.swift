@@ -1,4 +1,5 @@
 public import CatalogueRows
+public import FileRequests
 
 extension PhotoRow {
     init(_ row: Statement) {
@@ -22,7 +23,7 @@ extension PhotoRow {
     }
 }
 
-struct PhotoStatements {
+private struct PhotoStatements {
     let find: Statement
     let store: Statement
     let delete: Statement
@@ -53,16 +54,21 @@ struct PhotoStatements {
     }
 }
 
-extension Tables {
-    public func photo(_ ino: UInt64) throws(CatalogueError) -> PhotoRow? {
-        photos.find.bind(1, ino)
-        return try photos.find.one { PhotoRow($0) }
+/// Table `photo`.
+public final class PhotoTable {
+    private let statements: PhotoStatements
+
+    init(_ connection: Connection) { statements = PhotoStatements(connection) }
+
+    public func row(_ ino: UInt64) throws(FileError) -> PhotoRow? {
+        statements.find.bind(1, ino)
+        return try statements.find.one { PhotoRow($0) }
     }
 
     /// Inserts or replaces the row, except its name in views. A row that does not know when its photo arrived leaves
     /// that as it is.
-    public func store(_ row: PhotoRow) throws(CatalogueError) {
-        let store = photos.store
+    public func store(_ row: PhotoRow) throws(FileError) {
+        let store = statements.store
         store.bind(1, row.ino)
         store.bind(2, row.day)
         store.bind(3, row.isPinned ? 1 : 0 as Int64)
@@ -84,40 +90,40 @@ extension Tables {
         try store.run()
     }
 
-    public func deletePhoto(_ ino: UInt64) throws(CatalogueError) {
-        photos.delete.bind(1, ino)
-        try photos.delete.run()
+    public func delete(_ ino: UInt64) throws(FileError) {
+        statements.delete.bind(1, ino)
+        try statements.delete.run()
     }
 
     /// Pins all photos of a directory to a day that begins `midnight` seconds after 1970 on its own clock;
     /// their times of day stay.
-    public func redatePhotos(
+    public func redate(
         in parent: UInt64, to day: Int64, midnight: Int64, source: [UInt8]
-    ) throws(CatalogueError) {
-        photos.redate.bind(1, parent)
-        photos.redate.bind(2, day)
-        photos.redate.bind(3, midnight)
-        photos.redate.bind(4, source)
-        try photos.redate.run()
+    ) throws(FileError) {
+        statements.redate.bind(1, parent)
+        statements.redate.bind(2, day)
+        statements.redate.bind(3, midnight)
+        statements.redate.bind(4, source)
+        try statements.redate.run()
     }
 
     /// How many photos there are. Walks an index: for `status`, not for requests.
-    public func photoCount() throws(CatalogueError) -> Int64 {
-        try photos.count.one { $0.integer(0) } ?? 0
+    public func count() throws(FileError) -> Int64 {
+        try statements.count.one { $0.integer(0) } ?? 0
     }
 
     /// Photos with that identifier of a Live Photo or a burst, the oldest first, at most `limit`. Also those in the
     /// trash.
-    public func photos(group: [UInt8], limit: Int) throws(CatalogueError) -> [UInt64] {
-        photos.ofGroup.bind(1, group)
-        photos.ofGroup.bind(2, Int64(limit))
-        return try photos.ofGroup.all { $0.count(0) }
+    public func numbers(group: [UInt8], limit: Int) throws(FileError) -> [UInt64] {
+        statements.ofGroup.bind(1, group)
+        statements.ofGroup.bind(2, Int64(limit))
+        return try statements.ofGroup.all { $0.count(0) }
     }
 
     /// Photos of that fingerprint, the oldest first, at most `limit`.
-    public func photos(fingerprint: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
-        photos.alike.bind(1, fingerprint)
-        photos.alike.bind(2, Int64(limit))
-        return try photos.alike.all { $0.count(0) }
+    public func numbers(fingerprint: UInt64, limit: Int) throws(FileError) -> [UInt64] {
+        statements.alike.bind(1, fingerprint)
+        statements.alike.bind(2, Int64(limit))
+        return try statements.alike.all { $0.count(0) }
     }
 }

@@ -1,4 +1,5 @@
 public import CatalogueRows
+public import FileRequests
 import VaultFormat
 
 /// A version of a photo: its name in the directory of its photo's versions, and when its bytes were replaced.
@@ -9,7 +10,7 @@ public struct VersionRow: Sendable, Equatable {
     public var isOriginal: Bool
 }
 
-struct VersionStatements {
+private struct VersionStatements {
     let files: Statement
     let oldest: Statement
     let totals: Statement
@@ -44,15 +45,19 @@ struct VersionStatements {
 }
 
 /// Versions of photos. Each photo that has any has a directory in the well-known directory 4, named after it.
-extension Tables {
+public final class VersionTable {
+    private let statements: VersionStatements
+
+    init(_ connection: Connection) { statements = VersionStatements(connection) }
+
     /// The entries of a directory after a cookie that are files with versions, or copies of such, until `visit` returns
     /// false.
-    public func eachFileWithVersions(
+    public func eachFile(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
-    ) throws(CatalogueError) {
-        versions.files.bind(1, parent)
-        versions.files.bind(2, cookie)
-        try versions.files.each { row in
+    ) throws(FileError) {
+        statements.files.bind(1, parent)
+        statements.files.bind(2, cookie)
+        try statements.files.each { row in
             visit(
                 DentryRow(
                     parent: parent, id: row.count(0, above: cookie), name: row.name(1), ino: row.count(2)))
@@ -61,8 +66,8 @@ extension Tables {
 
     /// The versions in the order in which they are given up, after one, at most `limit`: by their age, originals last.
     /// Walks all of them. Reads stored rows only.
-    public func oldestVersions(after last: VersionRow?, limit: Int) throws(CatalogueError) -> [VersionRow] {
-        let oldest = versions.oldest
+    public func oldest(after last: VersionRow?, limit: Int) throws(FileError) -> [VersionRow] {
+        let oldest = statements.oldest
         oldest.bind(1, last?.isOriginal == true ? 1 : 0 as Int64)
         oldest.bind(2, last?.replaced ?? Int64.min)
         oldest.bind(3, last?.dentry.ino ?? 0)
@@ -76,7 +81,7 @@ extension Tables {
     }
 
     /// The number of versions, and the plaintext bytes that are only theirs. Walks all of them. Reads stored rows only.
-    public func versionTotals() throws(CatalogueError) -> (count: Int64, bytes: UInt64) {
-        try versions.totals.one { ($0.integer(0), $0.isNull(1) ? 0 : $0.unsigned(1)) } ?? (0, 0)
+    public func totals() throws(FileError) -> (count: Int64, bytes: UInt64) {
+        try statements.totals.one { ($0.integer(0), $0.isNull(1) ? 0 : $0.unsigned(1)) } ?? (0, 0)
     }
 }

@@ -1,4 +1,5 @@
 public import CatalogueRows
+public import FileRequests
 
 /// A row of table `trash`; see `Schema`.
 public struct TrashRow: Sendable, Equatable {
@@ -29,7 +30,7 @@ public struct TrashRow: Sendable, Equatable {
 /// Seconds since 1970 whose sums do not overflow.
 private let times: ClosedRange<Int64> = -(1 << 61)...1 << 61
 
-struct TrashStatements {
+private struct TrashStatements {
     let find: Statement
     let store: Statement
     let delete: Statement
@@ -74,52 +75,56 @@ struct TrashStatements {
 }
 
 /// The contents of the trash, and their age.
-extension Tables {
-    public func trashRow(_ ino: UInt64, _ id: UInt64) throws(CatalogueError) -> TrashRow? {
-        trash.find.bind(1, ino)
-        trash.find.bind(2, id)
-        return try trash.find.one { TrashRow($0) }
+public final class TrashTable {
+    private let statements: TrashStatements
+
+    init(_ connection: Connection) { statements = TrashStatements(connection) }
+
+    public func row(_ ino: UInt64, _ id: UInt64) throws(FileError) -> TrashRow? {
+        statements.find.bind(1, ino)
+        statements.find.bind(2, id)
+        return try statements.find.one { TrashRow($0) }
     }
 
     /// Inserts or replaces the row, with `noted` unset.
-    public func store(_ row: TrashRow) throws(CatalogueError) {
-        trash.store.bind(1, row.ino)
-        trash.store.bind(2, row.id)
-        trash.store.bind(3, row.since)
-        trash.store.bind(4, row.name)
-        try trash.store.run()
+    public func store(_ row: TrashRow) throws(FileError) {
+        statements.store.bind(1, row.ino)
+        statements.store.bind(2, row.id)
+        statements.store.bind(3, row.since)
+        statements.store.bind(4, row.name)
+        try statements.store.run()
     }
 
-    public func deleteTrash(_ ino: UInt64, _ id: UInt64) throws(CatalogueError) {
-        trash.delete.bind(1, ino)
-        trash.delete.bind(2, id)
-        try trash.delete.run()
+    public func delete(_ ino: UInt64, _ id: UInt64) throws(FileError) {
+        statements.delete.bind(1, ino)
+        statements.delete.bind(2, id)
+        try statements.delete.run()
     }
 
     /// Gives a row the new ID of an entry that was renamed within the trash: its age stays.
-    public func moveTrash(_ ino: UInt64, _ id: UInt64, to newID: UInt64) throws(CatalogueError) {
-        trash.move.bind(1, ino)
-        trash.move.bind(2, id)
-        trash.move.bind(3, newID)
-        try trash.move.run()
+    public func move(_ ino: UInt64, _ id: UInt64, to newID: UInt64) throws(FileError) {
+        statements.move.bind(1, ino)
+        statements.move.bind(2, id)
+        statements.move.bind(3, newID)
+        try statements.move.run()
     }
 
     /// The number of photos in the trash that were removed from moments.
-    public func trashedPhotoCount() throws(CatalogueError) -> Int64 {
-        try trash.photoCount.one { $0.integer(0) } ?? 0
+    public func photoCount() throws(FileError) -> Int64 {
+        try statements.photoCount.one { $0.integer(0) } ?? 0
     }
 
     /// Plaintext bytes of these photos. Walks them all. Reads stored rows only.
-    public func trashedPhotoBytes() throws(CatalogueError) -> UInt64 {
-        try trash.photoBytes.one { $0.unsigned(0) } ?? 0
+    public func photoBytes() throws(FileError) -> UInt64 {
+        try statements.photoBytes.one { $0.unsigned(0) } ?? 0
     }
 
     /// Photos that were removed from moments, the oldest first, after a row; at most `limit`.
-    public func oldestTrashedPhotos(after last: TrashRow?, limit: Int) throws(CatalogueError) -> [TrashRow] {
-        trash.oldestPhotos.bind(1, last?.since ?? Int64.min)
-        trash.oldestPhotos.bind(2, last?.ino ?? 0)
-        trash.oldestPhotos.bind(3, Int64(limit))
-        return try trash.oldestPhotos.all { statement in
+    public func oldestPhotos(after last: TrashRow?, limit: Int) throws(FileError) -> [TrashRow] {
+        statements.oldestPhotos.bind(1, last?.since ?? Int64.min)
+        statements.oldestPhotos.bind(2, last?.ino ?? 0)
+        statements.oldestPhotos.bind(3, Int64(limit))
+        return try statements.oldestPhotos.all { statement in
             let row = TrashRow(statement)
             statement.require(last.map { (row.since, row.ino) > ($0.since, $0.ino) } ?? true)
             return row
@@ -129,28 +134,28 @@ extension Tables {
     // MARK: Age
 
     /// Notes, as of `now`, all rows that are in the trash since `limit` or longer and are not noted yet.
-    public func noteTrash(since limit: Int64, now: Int64) throws(CatalogueError) {
-        trash.note.bind(1, limit)
-        trash.note.bind(2, now)
-        try trash.note.run()
+    public func note(since limit: Int64, now: Int64) throws(FileError) {
+        statements.note.bind(1, limit)
+        statements.note.bind(2, now)
+        try statements.note.run()
     }
 
     /// Removes notes that were made later than `now`, or of rows that came after `limit`.
-    public func clearTrashNotes(now: Int64, since limit: Int64) throws(CatalogueError) {
-        trash.takeBack.bind(1, now)
-        trash.takeBack.bind(2, limit)
-        try trash.takeBack.run()
+    public func clearNotes(now: Int64, since limit: Int64) throws(FileError) {
+        statements.takeBack.bind(1, now)
+        statements.takeBack.bind(2, limit)
+        try statements.takeBack.run()
     }
 
     /// Rows that were noted at `time` or before, after a row; at most `limit`.
-    public func dueTrash(
+    public func due(
         notedBy time: Int64, after last: TrashRow?, limit: Int
-    ) throws(CatalogueError) -> [TrashRow] {
-        trash.due.bind(1, time)
-        trash.due.bind(2, last?.ino ?? 0)
-        trash.due.bind(3, last?.id ?? 0)
-        trash.due.bind(4, Int64(limit))
-        return try trash.due.all { statement in
+    ) throws(FileError) -> [TrashRow] {
+        statements.due.bind(1, time)
+        statements.due.bind(2, last?.ino ?? 0)
+        statements.due.bind(3, last?.id ?? 0)
+        statements.due.bind(4, Int64(limit))
+        return try statements.due.all { statement in
             let row = TrashRow(statement)
             statement.require(last.map { (row.ino, row.id) > ($0.ino, $0.id) } ?? true)
             return row
@@ -158,41 +163,41 @@ extension Tables {
     }
 
     /// Gives all rows between two times, which are from a clock that was wrong, another time.
-    public func redateTrash(from first: Int64, through last: Int64, to now: Int64) throws(CatalogueError) {
-        trash.markDated.bind(1, first)
-        trash.markDated.bind(2, last)
-        try trash.markDated.run()
-        trash.redate.bind(1, first)
-        trash.redate.bind(2, last)
-        trash.redate.bind(3, now)
-        try trash.redate.run()
+    public func redate(from first: Int64, through last: Int64, to now: Int64) throws(FileError) {
+        statements.markDated.bind(1, first)
+        statements.markDated.bind(2, last)
+        try statements.markDated.run()
+        statements.redate.bind(1, first)
+        statements.redate.bind(2, last)
+        statements.redate.bind(3, now)
+        try statements.redate.run()
     }
 
     // MARK: Former names in albums
 
     /// Stores a name that a photo, or a copy of it, had in an album.
-    public func addTrashName(_ row: DentryRow, of photo: UInt64) throws(CatalogueError) {
-        trash.addName.bind(1, photo)
-        trash.addName.bind(2, row.id)
-        trash.addName.bind(3, row.parent)
-        trash.addName.bind(4, row.name)
-        trash.addName.bind(5, row.ino)
-        trash.addName.bind(6, row.member)
-        try trash.addName.run()
+    public func addName(_ row: DentryRow, of photo: UInt64) throws(FileError) {
+        statements.addName.bind(1, photo)
+        statements.addName.bind(2, row.id)
+        statements.addName.bind(3, row.parent)
+        statements.addName.bind(4, row.name)
+        statements.addName.bind(5, row.ino)
+        statements.addName.bind(6, row.member)
+        try statements.addName.run()
     }
 
     /// The stored names of a photo and its copies, oldest first.
-    public func trashNames(of photo: UInt64) throws(CatalogueError) -> [DentryRow] {
-        trash.names.bind(1, photo)
-        return try trash.names.all {
+    public func names(of photo: UInt64) throws(FileError) -> [DentryRow] {
+        statements.names.bind(1, photo)
+        return try statements.names.all {
             DentryRow(
                 parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: $0.count(3),
                 member: $0.integer(4))
         }
     }
 
-    public func deleteTrashNames(of photo: UInt64) throws(CatalogueError) {
-        trash.deleteNames.bind(1, photo)
-        try trash.deleteNames.run()
+    public func deleteNames(of photo: UInt64) throws(FileError) {
+        statements.deleteNames.bind(1, photo)
+        try statements.deleteNames.run()
     }
 }

@@ -1,3 +1,5 @@
+public import FileRequests
+
 /// A row of table `thumbnail_pending`; see `Schema`.
 public struct InodeRange: Sendable, Equatable {
     public var first: UInt64
@@ -11,7 +13,7 @@ public struct InodeRange: Sendable, Equatable {
     init(_ row: Statement) { self.init(first: row.count(0), end: row.count(1)) }
 }
 
-struct ThumbnailPendingStatements {
+private struct ThumbnailPendingStatements {
     let highest: Statement
     let below: Statement
     let store: Statement
@@ -32,37 +34,41 @@ struct ThumbnailPendingStatements {
 }
 
 /// Photos that may lack a picture.
-extension Tables {
+public final class PendingThumbnailTable {
+    private let statements: ThumbnailPendingStatements
+
+    init(_ connection: Connection) { statements = ThumbnailPendingStatements(connection) }
+
     /// The range of the highest numbers.
-    public func highestPendingRange() throws(CatalogueError) -> InodeRange? {
-        try thumbnailPending.highest.one { InodeRange($0) }
+    public func highest() throws(FileError) -> InodeRange? {
+        try statements.highest.one { InodeRange($0) }
     }
 
     /// Whether the number lies in a range.
-    public func isInPendingRange(_ ino: UInt64) throws(CatalogueError) -> Bool {
-        thumbnailPending.below.bind(1, ino)
-        return try thumbnailPending.below.one { InodeRange($0).end > ino } ?? false
+    public func contains(_ ino: UInt64) throws(FileError) -> Bool {
+        statements.below.bind(1, ino)
+        return try statements.below.one { InodeRange($0).end > ino } ?? false
     }
 
     /// Inserts or replaces the row.
-    public func store(_ stretch: InodeRange) throws(CatalogueError) {
-        thumbnailPending.store.bind(1, stretch.first)
-        thumbnailPending.store.bind(2, stretch.end)
-        try thumbnailPending.store.run()
+    public func store(_ stretch: InodeRange) throws(FileError) {
+        statements.store.bind(1, stretch.first)
+        statements.store.bind(2, stretch.end)
+        try statements.store.run()
     }
 
-    public func deleteRange(from first: UInt64) throws(CatalogueError) {
-        thumbnailPending.delete.bind(1, first)
-        try thumbnailPending.delete.run()
+    public func delete(from first: UInt64) throws(FileError) {
+        statements.delete.bind(1, first)
+        try statements.delete.run()
     }
 
     /// Photos of a range, the highest numbers first, at most `limit`, and whether each has a row in `thumbnail`.
     public func photos(
         in stretch: InodeRange, limit: Int
-    ) throws(CatalogueError) -> [(ino: UInt64, hasPicture: Bool)] {
-        thumbnailPending.photos.bind(1, stretch.first)
-        thumbnailPending.photos.bind(2, stretch.end)
-        thumbnailPending.photos.bind(3, Int64(limit))
-        return try thumbnailPending.photos.all { ($0.count(0), $0.integer(1) != 0) }
+    ) throws(FileError) -> [(ino: UInt64, hasPicture: Bool)] {
+        statements.photos.bind(1, stretch.first)
+        statements.photos.bind(2, stretch.end)
+        statements.photos.bind(3, Int64(limit))
+        return try statements.photos.all { ($0.count(0), $0.integer(1) != 0) }
     }
 }

@@ -1,3 +1,5 @@
+public import FileRequests
+
 /// A row of table `thumbnail`; see `Schema`.
 public struct ThumbnailRow: Sendable, Equatable {
     public var ino: UInt64
@@ -41,20 +43,10 @@ public struct ThumbnailRow: Sendable, Equatable {
     }
 }
 
-/// A photo or a copy of one in a directory; see `Tables.newestPhotos`.
-public struct PlacedPhoto: Sendable, Equatable {
-    public var name: [UInt8]
-    /// The inode that has the name.
-    public var ino: UInt64
-    /// The photo that it is or stands for.
-    public var photo: UInt64
-}
-
-struct ThumbnailStatements {
+private struct ThumbnailStatements {
     let list: Statement
     let store: Statement
     let delete: Statement
-    let newest: Statement
     let owners: Statement
 
     init(_ connection: Connection) {
@@ -63,25 +55,27 @@ struct ThumbnailStatements {
         delete = connection.prepare("DELETE FROM thumbnail WHERE ino=?")
         owners = connection.prepare(
             "SELECT DISTINCT ino FROM thumbnail WHERE ino>? ORDER BY ino LIMIT ?")
-        newest = connection.prepare(
-            "SELECT placed.name, placed.ino, photo.ino FROM "
-                + "(SELECT id, name, ino FROM dentry WHERE parent=?1 ORDER BY id DESC LIMIT ?2) AS placed "
-                + "LEFT JOIN copy ON copy.ino=placed.ino "
-                + "JOIN photo ON photo.ino=coalesce(copy.photo, placed.ino) "
-                + "ORDER BY photo.captured DESC, photo.captured_ns DESC, placed.id DESC LIMIT ?3")
     }
 }
 
-extension Tables {
+/// Table `thumbnail`: the pictures that are kept of photos.
+public final class ThumbnailTable {
+    private let connection: Connection
+    private let statements: ThumbnailStatements
+
+    init(_ connection: Connection) {
+        (self.connection, statements) = (connection, ThumbnailStatements(connection))
+    }
+
     /// Every kind of thumbnail kept of a photo.
-    public func thumbnails(of ino: UInt64) throws(CatalogueError) -> [ThumbnailRow] {
-        thumbnails.list.bind(1, ino)
-        return try thumbnails.list.all { ThumbnailRow($0) }
+    public func rows(of ino: UInt64) throws(FileError) -> [ThumbnailRow] {
+        statements.list.bind(1, ino)
+        return try statements.list.all { ThumbnailRow($0) }
     }
 
     /// Inserts or replaces the row.
-    public func store(_ row: ThumbnailRow) throws(CatalogueError) {
-        let store = thumbnails.store
+    public func store(_ row: ThumbnailRow) throws(FileError) {
+        let store = statements.store
         store.bind(1, row.ino)
         store.bind(2, row.width)
         store.bind(3, row.height)
@@ -94,32 +88,19 @@ extension Tables {
     }
 
     /// How many are kept. Walks the table: for `status`, not for requests.
-    public func thumbnailCount() throws(CatalogueError) -> Int64 {
+    public func count() throws(FileError) -> Int64 {
         try connection.prepare("SELECT count(*) FROM thumbnail WHERE length > 0").one { $0.integer(0) } ?? 0
     }
 
-    public func deleteThumbnails(of ino: UInt64) throws(CatalogueError) {
-        thumbnails.delete.bind(1, ino)
-        try thumbnails.delete.run()
+    public func delete(of ino: UInt64) throws(FileError) {
+        statements.delete.bind(1, ino)
+        try statements.delete.run()
     }
 
     /// Photos that have rows here and numbers above `ino`, in order; at most `limit`.
-    public func photosWithThumbnails(after ino: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
-        thumbnails.owners.bind(1, ino)
-        thumbnails.owners.bind(2, Int64(limit))
-        return try thumbnails.owners.all { $0.count(0, above: ino) }
-    }
-
-    /// The photos of a directory that were taken last, the newest first, at most `limit`. Only the `among` names that
-    /// were added to the directory last are examined.
-    public func newestPhotos(
-        in parent: UInt64, among: Int, limit: Int
-    ) throws(CatalogueError) -> [PlacedPhoto] {
-        thumbnails.newest.bind(1, parent)
-        thumbnails.newest.bind(2, Int64(among))
-        thumbnails.newest.bind(3, Int64(limit))
-        return try thumbnails.newest.all {
-            PlacedPhoto(name: $0.name(0), ino: $0.count(1), photo: $0.count(2))
-        }
+    public func photos(after ino: UInt64, limit: Int) throws(FileError) -> [UInt64] {
+        statements.owners.bind(1, ino)
+        statements.owners.bind(2, Int64(limit))
+        return try statements.owners.all { $0.count(0, above: ino) }
     }
 }

@@ -1,4 +1,5 @@
 public import CatalogueRows
+public import FileRequests
 
 /// The photos of a view, except the newest arrivals: a condition on a column of `photo` that has an index.
 public enum ViewKey: Sendable, Equatable {
@@ -75,42 +76,46 @@ struct ViewStatements {
 }
 
 /// Views: photos by day, camera, kind, rating and arrival. Each query reads only rows that it returns.
-extension Tables {
+public final class ViewTable {
+    let statements: ViewStatements
+
+    init(_ connection: Connection) { statements = ViewStatements(connection) }
+
     /// The name of a photo in all views; nil if it has none.
-    public func viewName(of ino: UInt64) throws(CatalogueError) -> [UInt8]? {
-        views.name.bind(1, ino)
-        return try views.name.one { $0.isNull(0) ? nil : $0.name(0) } ?? nil
+    public func name(of ino: UInt64) throws(FileError) -> [UInt8]? {
+        statements.name.bind(1, ino)
+        return try statements.name.one { $0.isNull(0) ? nil : $0.name(0) } ?? nil
     }
 
     /// Names a photo in views. No other photo may have the name.
-    public func setViewName(of ino: UInt64, _ name: [UInt8]?) throws(CatalogueError) {
-        views.setName.bind(1, ino)
-        views.setName.bind(2, name)
-        try views.setName.run()
+    public func setName(of ino: UInt64, _ name: [UInt8]?) throws(FileError) {
+        statements.setName.bind(1, ino)
+        statements.setName.bind(2, name)
+        try statements.setName.run()
     }
 
     /// The photo of that name in views.
-    public func photo(inViewsAs name: [UInt8]) throws(CatalogueError) -> PhotoRow? {
-        views.named.bind(1, name)
-        return try views.named.one { PhotoRow($0) }
+    public func photo(inViewsAs name: [UInt8]) throws(FileError) -> PhotoRow? {
+        statements.named.bind(1, name)
+        return try statements.named.one { PhotoRow($0) }
     }
 
     /// The inode of the photo of that name in views.
-    public func holder(ofViewName name: [UInt8]) throws(CatalogueError) -> UInt64? {
-        views.holder.bind(1, name)
-        return try views.holder.one { $0.count(0) }
+    public func holder(ofViewName name: [UInt8]) throws(FileError) -> UInt64? {
+        statements.holder.bind(1, name)
+        return try statements.holder.one { $0.count(0) }
     }
 
     /// The names in views that have this prefix, and their photos, at most `limit`. The prefix must not be empty or end
     /// in 0xFF.
-    public func viewNames(
+    public func names(
         beginning prefix: [UInt8], limit: Int
-    ) throws(CatalogueError) -> [[UInt8]: UInt64] {
-        views.beginning.bind(1, prefix)
-        views.beginning.bind(2, Self.end(ofPrefix: prefix))
-        views.beginning.bind(3, Int64(limit))
+    ) throws(FileError) -> [[UInt8]: UInt64] {
+        statements.beginning.bind(1, prefix)
+        statements.beginning.bind(2, DentryTable.end(ofPrefix: prefix))
+        statements.beginning.bind(3, Int64(limit))
         var names: [[UInt8]: UInt64] = [:]
-        try views.beginning.each {
+        try statements.beginning.each {
             names[$0.name(0)] = $0.count(1)
             return true
         }
@@ -123,16 +128,16 @@ extension Tables {
     /// - Parameter last: day and number of the last photo before these; of the day only the views by days take account.
     public func eachPhoto(
         in key: ViewKey, after last: (day: Int64, ino: UInt64), _ visit: (ViewedPhoto) -> Bool
-    ) throws(CatalogueError) {
+    ) throws(FileError) {
         guard case .days(let days) = key else {
-            _ = try each(views.of(key), in: key, after: last.ino, visit)
+            _ = try each(statements.of(key), in: key, after: last.ino, visit)
             return
         }
         // Day by day: SQLite would begin a listing of several at the first photo of the day, not behind the last one.
         var next = days.contains(last.day) ? last.day : try dayWithPhotos(after: days.lowerBound - 1)
         var ino = last.ino
         while let day = next, day <= days.upperBound {
-            guard try each(views.ofDay, in: .days(day...day), after: ino, visit) else { return }
+            guard try each(statements.ofDay, in: .days(day...day), after: ino, visit) else { return }
             (next, ino) = (try dayWithPhotos(after: day), 0)
         }
     }
@@ -140,7 +145,7 @@ extension Tables {
     /// Lists the photos of a view that has one order, that of their numbers. Returns false if `visit` did.
     private func each(
         _ statement: Statement, in key: ViewKey, after ino: UInt64, _ visit: (ViewedPhoto) -> Bool
-    ) throws(CatalogueError) -> Bool {
+    ) throws(FileError) -> Bool {
         switch key {
         case .days(let days): statement.bind(1, days.lowerBound)
         case .camera(let camera): statement.bind(1, camera)
@@ -163,23 +168,23 @@ extension Tables {
     }
 
     /// The photos that arrived last, the newest first.
-    public func newestArrivals(limit: Int) throws(CatalogueError) -> [ViewedPhoto] {
-        views.newest.bind(1, Int64(limit))
-        return try views.newest.all { viewed($0) }
+    public func newestArrivals(limit: Int) throws(FileError) -> [ViewedPhoto] {
+        statements.newest.bind(1, Int64(limit))
+        return try statements.newest.all { viewed($0) }
     }
 
     /// Whether a photo is in `newestArrivals`. Reads an index alone.
-    public func isAmongNewestArrivals(_ photo: PhotoRow, limit: Int) throws(CatalogueError) -> Bool {
-        views.newer.bind(1, photo.arrived)
-        views.newer.bind(2, photo.ino)
-        views.newer.bind(3, Int64(limit))
-        return try views.newer.one { $0.integer(0) < Int64(limit) } ?? false
+    public func isAmongNewestArrivals(_ photo: PhotoRow, limit: Int) throws(FileError) -> Bool {
+        statements.newer.bind(1, photo.arrived)
+        statements.newer.bind(2, photo.ino)
+        statements.newer.bind(3, Int64(limit))
+        return try statements.newer.one { $0.integer(0) < Int64(limit) } ?? false
     }
 
     /// The first day after one that has photos.
-    public func dayWithPhotos(after day: Int64) throws(CatalogueError) -> Int64? {
-        views.nextDay.bind(1, day)
-        return try views.nextDay.one {
+    public func dayWithPhotos(after day: Int64) throws(FileError) -> Int64? {
+        statements.nextDay.bind(1, day)
+        return try statements.nextDay.one {
             let next = $0.integer(0, in: InodeRow.days)
             $0.require(next > day)
             return next
@@ -187,9 +192,9 @@ extension Tables {
     }
 
     /// The first camera after one, in the order of bytes, that has photos.
-    public func camera(after name: [UInt8]) throws(CatalogueError) -> [UInt8]? {
-        views.nextCamera.bind(1, name)
-        return try views.nextCamera.one {
+    public func camera(after name: [UInt8]) throws(FileError) -> [UInt8]? {
+        statements.nextCamera.bind(1, name)
+        return try statements.nextCamera.one {
             let next = $0.name(0)
             $0.require(name.lexicographicallyPrecedes(next))
             return next

@@ -1,6 +1,16 @@
 public import CatalogueRows
+public import FileRequests
 
-struct DentryStatements {
+/// A photo or a copy of one in a directory; see `DentryTable.newestPhotos`.
+public struct PlacedPhoto: Sendable, Equatable {
+    public var name: [UInt8]
+    /// The inode that has the name.
+    public var ino: UInt64
+    /// The photo that it is or stands for.
+    public var photo: UInt64
+}
+
+private struct DentryStatements {
     let find: Statement
     let insert: Statement
     let delete: Statement
@@ -13,6 +23,7 @@ struct DentryStatements {
     let anyPhoto: Statement
     let emptyDays: Statement
     let beginning: Statement
+    let newestPhotos: Statement
 
     init(_ connection: Connection) {
         let isPhoto =
@@ -42,17 +53,28 @@ struct DentryStatements {
             "SELECT dentry.parent, dentry.id, dentry.name, dentry.ino FROM dentry "
                 + "JOIN inode ON inode.ino=dentry.ino "
                 + "WHERE dentry.parent=? AND inode.size=0 AND inode.day<>0 AND (inode.flags & 1)=0 LIMIT ?")
+        newestPhotos = connection.prepare(
+            "SELECT placed.name, placed.ino, photo.ino FROM "
+                + "(SELECT id, name, ino FROM dentry WHERE parent=?1 ORDER BY id DESC LIMIT ?2) AS placed "
+                + "LEFT JOIN copy ON copy.ino=placed.ino "
+                + "JOIN photo ON photo.ino=coalesce(copy.photo, placed.ino) "
+                + "ORDER BY photo.captured DESC, photo.captured_ns DESC, placed.id DESC LIMIT ?3")
     }
 }
 
-extension Tables {
+/// Table `dentry`: the names of inodes in directories.
+public final class DentryTable {
+    private let statements: DentryStatements
+
+    init(_ connection: Connection) { statements = DentryStatements(connection) }
+
     /// The entry of that name, or nil.
-    public func dentry(
+    public func entry(
         _ parent: UInt64, _ name: [UInt8]
-    ) throws(CatalogueError) -> (id: UInt64, ino: UInt64, isMember: Bool)? {
-        dentries.find.bind(1, parent)
-        dentries.find.bind(2, name)
-        return try dentries.find.one { row in
+    ) throws(FileError) -> (id: UInt64, ino: UInt64, isMember: Bool)? {
+        statements.find.bind(1, parent)
+        statements.find.bind(2, name)
+        return try statements.find.one { row in
             let found = DentryRow(
                 parent: parent, id: row.count(0), name: name, ino: row.count(1), member: row.integer(2))
             return (found.id, found.ino, found.isMember)
@@ -60,51 +82,51 @@ extension Tables {
     }
 
     /// Adds an entry; there must be none of that name.
-    public func insert(_ row: DentryRow) throws(CatalogueError) {
-        dentries.insert.bind(1, row.parent)
-        dentries.insert.bind(2, row.id)
-        dentries.insert.bind(3, row.name)
-        dentries.insert.bind(4, row.ino)
-        dentries.insert.bind(5, row.member)
-        try dentries.insert.run()
+    public func insert(_ row: DentryRow) throws(FileError) {
+        statements.insert.bind(1, row.parent)
+        statements.insert.bind(2, row.id)
+        statements.insert.bind(3, row.name)
+        statements.insert.bind(4, row.ino)
+        statements.insert.bind(5, row.member)
+        try statements.insert.run()
     }
 
-    public func deleteDentry(_ parent: UInt64, _ id: UInt64) throws(CatalogueError) {
-        dentries.delete.bind(1, parent)
-        dentries.delete.bind(2, id)
-        try dentries.delete.run()
+    public func delete(_ parent: UInt64, _ id: UInt64) throws(FileError) {
+        statements.delete.bind(1, parent)
+        statements.delete.bind(2, id)
+        try statements.delete.run()
     }
 
     /// Makes the entry name another inode.
-    public func retargetDentry(_ parent: UInt64, _ id: UInt64, to ino: UInt64) throws(CatalogueError) {
-        dentries.retarget.bind(1, parent)
-        dentries.retarget.bind(2, id)
-        dentries.retarget.bind(3, ino)
-        try dentries.retarget.run()
+    public func retarget(_ parent: UInt64, _ id: UInt64, to ino: UInt64) throws(FileError) {
+        statements.retarget.bind(1, parent)
+        statements.retarget.bind(2, id)
+        statements.retarget.bind(3, ino)
+        try statements.retarget.run()
     }
 
     /// Makes all photos' names in a directory memberships.
-    public func makeMembers(in parent: UInt64) throws(CatalogueError) {
-        dentries.enrol.bind(1, parent)
-        try dentries.enrol.run()
+    public func makeMembers(in parent: UInt64) throws(FileError) {
+        statements.enrol.bind(1, parent)
+        try statements.enrol.run()
     }
 
     /// Every name of an inode, oldest first.
-    public func dentries(of ino: UInt64) throws(CatalogueError) -> [DentryRow] {
-        dentries.ofInode.bind(1, ino)
-        return try dentries.ofInode.all {
+    public func names(of ino: UInt64) throws(FileError) -> [DentryRow] {
+        statements.ofInode.bind(1, ino)
+        return try statements.ofInode.all {
             DentryRow(
                 parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: ino, member: $0.integer(3))
         }
     }
 
     /// The entries of a directory after a cookie, in the cookies' order, until `visit` returns false.
-    public func eachDentry(
+    public func each(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
-    ) throws(CatalogueError) {
-        dentries.list.bind(1, parent)
-        dentries.list.bind(2, cookie)
-        try dentries.list.each { visit(listed($0, in: parent, after: cookie)) }
+    ) throws(FileError) {
+        statements.list.bind(1, parent)
+        statements.list.bind(2, cookie)
+        try statements.list.each { visit(listed($0, in: parent, after: cookie)) }
     }
 
     private func listed(_ row: Statement, in parent: UInt64, after cookie: UInt64) -> DentryRow {
@@ -112,12 +134,12 @@ extension Tables {
     }
 
     /// As `eachDentry`, with the inodes' rows. A row is nil if the inode is not stored yet.
-    public func eachDentryWithInode(
+    public func eachWithInode(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow, InodeRow?) -> Bool
-    ) throws(CatalogueError) {
-        dentries.listInodes.bind(1, parent)
-        dentries.listInodes.bind(2, cookie)
-        try dentries.listInodes.each {
+    ) throws(FileError) {
+        statements.listInodes.bind(1, parent)
+        statements.listInodes.bind(2, cookie)
+        try statements.listInodes.each {
             visit(listed($0, in: parent, after: cookie), $0.isNull(3) ? nil : InodeRow($0, from: 3))
         }
     }
@@ -125,27 +147,27 @@ extension Tables {
     /// As `eachDentry`, but only photos and copies of photos.
     public func eachPhoto(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
-    ) throws(CatalogueError) {
-        dentries.listPhotos.bind(1, parent)
-        dentries.listPhotos.bind(2, cookie)
-        try dentries.listPhotos.each { visit(listed($0, in: parent, after: cookie)) }
+    ) throws(FileError) {
+        statements.listPhotos.bind(1, parent)
+        statements.listPhotos.bind(2, cookie)
+        try statements.listPhotos.each { visit(listed($0, in: parent, after: cookie)) }
     }
 
     /// Whether the directory has a photo, or a copy of one.
-    public func hasPhotos(_ parent: UInt64) throws(CatalogueError) -> Bool {
-        dentries.anyPhoto.bind(1, parent)
-        return try dentries.anyPhoto.one { _ in true } ?? false
+    public func hasPhotos(_ parent: UInt64) throws(FileError) -> Bool {
+        statements.anyPhoto.bind(1, parent)
+        return try statements.anyPhoto.one { _ in true } ?? false
     }
 
     /// The entries whose names have this prefix, at most `limit`. The prefix must not be empty or end in 0xFF.
-    public func dentries(
+    public func names(
         in parent: UInt64, beginning prefix: [UInt8], limit: Int
-    ) throws(CatalogueError) -> [DentryRow] {
-        dentries.beginning.bind(1, parent)
-        dentries.beginning.bind(2, prefix)
-        dentries.beginning.bind(3, Self.end(ofPrefix: prefix))
-        dentries.beginning.bind(4, Int64(limit))
-        return try dentries.beginning.all {
+    ) throws(FileError) -> [DentryRow] {
+        statements.beginning.bind(1, parent)
+        statements.beginning.bind(2, prefix)
+        statements.beginning.bind(3, Self.end(ofPrefix: prefix))
+        statements.beginning.bind(4, Int64(limit))
+        return try statements.beginning.all {
             DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2))
         }
     }
@@ -158,11 +180,24 @@ extension Tables {
     }
 
     /// Empty days in `moments` that were not made by mkdir. Reads stored rows only.
-    public func emptyDays(in moments: UInt64, limit: Int) throws(CatalogueError) -> [DentryRow] {
-        dentries.emptyDays.bind(1, moments)
-        dentries.emptyDays.bind(2, Int64(limit))
-        return try dentries.emptyDays.all {
+    public func emptyDays(in moments: UInt64, limit: Int) throws(FileError) -> [DentryRow] {
+        statements.emptyDays.bind(1, moments)
+        statements.emptyDays.bind(2, Int64(limit))
+        return try statements.emptyDays.all {
             DentryRow(parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: $0.count(3))
+        }
+    }
+
+    /// The photos of a directory that were taken last, the newest first, at most `limit`. Only the `among` names that
+    /// were added to the directory last are examined.
+    public func newestPhotos(
+        in parent: UInt64, among: Int, limit: Int
+    ) throws(FileError) -> [PlacedPhoto] {
+        statements.newestPhotos.bind(1, parent)
+        statements.newestPhotos.bind(2, Int64(among))
+        statements.newestPhotos.bind(3, Int64(limit))
+        return try statements.newestPhotos.all {
+            PlacedPhoto(name: $0.name(0), ino: $0.count(1), photo: $0.count(2))
         }
     }
 }

@@ -1,16 +1,21 @@
+import FileRequests
 import VaultFormat
 
 /// Reading a table of which pages are damaged.
-extension Tables {
+public struct ReadableRows {
+    private let connection: Connection
+
+    init(_ connection: Connection) { self.connection = connection }
+
     /// All inodes, or those with one of these contents. A page that cannot be read hides only its own rows.
-    public func readableInodes(of contents: Set<UInt64>? = nil) -> [UInt64] {
+    public func inodes(of contents: Set<UInt64>? = nil) -> [UInt64] {
         var found: [UInt64] = []
         var last: UInt64 = 0
         let rows = connection.prepare("SELECT ino, content FROM inode WHERE ino>? ORDER BY ino")
         while true {
             let start = last
             rows.bind(1, start)
-            do throws(CatalogueError) {
+            do throws(FileError) {
                 try rows.each { row in
                     // In pages that refer to each other numbers may descend.
                     let ino = row.count(0, above: last)
