@@ -41,6 +41,14 @@ package final class DirtyChunk {
     }
 }
 
+/// When the bytes of a file were last written.
+package struct WriteTimes: Sendable {
+    /// Nil if the time in the inode's row is newer.
+    var modified: Timestamp?
+    /// Nil if the time in the inode's row is newer.
+    var changed: Timestamp?
+}
+
 /// The content of one open file, shared by its handles.
 ///
 /// `writer` is held throughout a change of the file; it protects the fields marked (w). `view` is held only briefly, by
@@ -63,12 +71,10 @@ package final class FileState: @unchecked Sendable {
     package var dirty: [UInt64: DirtyChunk] = [:]
     /// (v) Incremented by each change of `map` or `dirty`, and of the bytes or their number.
     package var changeCount = 0
-    /// (v) Whether size and times here are newer than the inode's row.
+    /// (v) Whether the inode's row lacks changes of the size or the bytes.
     package var isNewer = false
-    /// (v)
-    package var modified: Timestamp
-    /// (v)
-    package var changed: Timestamp
+    /// (v) The times of writes that the inode's row lacks. All other times are in the row alone.
+    package var writeTimes = WriteTimes()
     /// (v) Handles that may still write: opened for writing, and not closed since their last write.
     package var writerCount = 0
     /// Whether a handle may still write. Takes `view`.
@@ -114,8 +120,6 @@ package final class FileState: @unchecked Sendable {
         map = ExtentMap(content: inode.row.content, saved: runs)
         isShared = inode.row.flags.contains(.shared) || SnapshotID.isSnapshot(inode.row.content)
         hasRows = !runs.isEmpty
-        modified = inode.row.modified
-        changed = inode.row.changed
         mayHavePrivileges = inode.row.mode & (setUserID | setGroupID) != 0
     }
 
@@ -127,8 +131,8 @@ package final class FileState: @unchecked Sendable {
         shown.size = size
         let unsealed = dirty.reduce(0) { $0 + $1.value.valid }
         shown.blocks = (map.allocated + unsealed + 511) / 512
-        shown.modified = modified
-        shown.changed = changed
+        shown.modified = writeTimes.modified ?? shown.modified
+        shown.changed = max(shown.changed, writeTimes.changed ?? shown.changed)
     }
 
     /// The content that the bytes belong to. The writer's lock, or `view`, is held.
@@ -189,19 +193,29 @@ package final class FileState: @unchecked Sendable {
     func noteWritten(size: UInt64, _ now: Timestamp) {
         self.size = size
         changeCount += 1
-        modified = now
-        changed = now
+        writeTimes = WriteTimes(modified: now, changed: now)
         isNewer = true
         needsClassification = true
         hasNewBytes = true
     }
 
-    /// Sets a time by utimensat(2), which overrides the times set by writes. Under the catalogue's lock.
-    package func setTimes(modified: Timestamp?, changed: Timestamp) {
+    /// Notes that SETATTR set times of the inode's row, which override those of earlier writes. Under the catalogue's
+    /// lock.
+    package func noteTimesSet(isModifiedSet: Bool) {
         view.lock()
         defer { view.unlock() }
-        if let modified { self.modified = modified }
-        self.changed = changed
+        if isModifiedSet { writeTimes.modified = nil }
+        writeTimes.changed = nil
+    }
+
+    /// Saves size and times in the inode's row. Both locks are held.
+    package func saveAttributes() {
+        isNewer = false
+        inode.row.size = size
+        inode.row.allocated = map.allocated
+        inode.row.modified = writeTimes.modified ?? inode.row.modified
+        inode.row.changed = max(inode.row.changed, writeTimes.changed ?? inode.row.changed)
+        writeTimes = WriteTimes()
     }
 
     /// Discards all unsaved changes. The writer's lock is held.

@@ -86,11 +86,7 @@ extension TreeSession {
         file.view.lock()
         defer { file.view.unlock() }
         guard file.isNewer else { return }
-        file.isNewer = false
-        inode.row.size = file.size
-        inode.row.allocated = file.map.allocated
-        inode.row.modified = file.modified
-        inode.row.changed = file.changed
+        file.saveAttributes()
         if file.hasNewBytes {
             inode.row.revision += 1
             inode.row.flags.remove(.foundWithoutRecord)

@@ -5,8 +5,8 @@ import VaultCatalogue
 
 /// A file, directory, symbolic link or node in memory. All fields are under the catalogue's lock.
 ///
-/// `row` is authoritative; it is written to the table before the transaction ends. Unsaved size and times of an open
-/// file are in its `FileState`.
+/// `row` is authoritative; it is written to the table before the transaction ends. The size of an open file, and the
+/// times of its writes, are in its `FileState` until that is saved.
 public final class Inode: @unchecked Sendable {
     package var row: InodeRow
     /// Whether `row` differs from the table's.

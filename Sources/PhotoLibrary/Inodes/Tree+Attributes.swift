@@ -13,10 +13,9 @@ extension Tree {
             inode.state?.notePrivileges(mode & (setUserID | setGroupID) != 0)
         }
         if let accessed = changes.accessed { inode.row.accessed = accessed.value(now) }
-        let modified = changes.modified?.value(now)
-        if let modified { inode.row.modified = modified }
+        if let modified = changes.modified { inode.row.modified = modified.value(now) }
         inode.row.changed = changes.changed ?? now
-        inode.state?.setTimes(modified: modified, changed: inode.row.changed)
+        inode.state?.noteTimesSet(isModifiedSet: changes.modified != nil)
         touch(inode)
     }
 
@@ -47,7 +46,6 @@ extension Tree {
     /// Notes a change other than of the file's bytes.
     package func noteChanged(_ inode: Inode) {
         inode.row.changed = .now()
-        inode.state?.setTimes(modified: nil, changed: inode.row.changed)
         touch(inode)
     }
 }

@@ -202,7 +202,6 @@ extension Library {
             {
                 try change.tree.trash.restore(photo, change)
             }
-            inode.state?.setTimes(modified: nil, changed: now)
             let isClassifiable = try change.tree.effects.isClassifiable(newName.bytes, in: directory)
             let needsClassification =
                 isClassifiable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
@@ -266,7 +265,6 @@ extension Library {
             if let removed {
                 change.tree.saves.noteRemoved(removed, of: found.inode, lost: lost, from: directory, caller)
             }
-            found.inode.state?.setTimes(modified: nil, changed: now)
             return true
         }
     }

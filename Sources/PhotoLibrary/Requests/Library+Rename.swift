@@ -113,7 +113,6 @@ private struct RenameAttempt {
                 try change.tree.tables.pendingClassification.add(request.source.ino)
             }
             change.tree.renames.noteArrival(request)
-            request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else {
                 if probed == nil, let sidecar = try change.tree.sidecars.sidecar(awaiting: request) {
                     return .classifyBesideSidecar(sidecar)
