@@ -169,7 +169,7 @@ package struct LiveCheck {
             step.findings.append(Finding(fault))
         }
         step.findings += try session.locked { tree throws(FileError) in
-            let finder = try tree.tablesUpToDate()
+            let finder = try pathFinder(tree)
             return try finder.findings(tree.tables.runs.ofAllContents(damage))
         }
         return step
@@ -196,6 +196,12 @@ package struct LiveCheck {
         return found
     }
 
+    /// A path finder for the current rows: stores pending changes first.
+    private func pathFinder(_ tree: Tree) throws(FileError) -> PathFinder {
+        try tree.storeChanges()
+        return PathFinder(tables: tree.tables)
+    }
+
     private struct Key: Hashable {
         package var content: UInt64
         package var isRecord: Bool
@@ -209,13 +215,5 @@ extension CheckedRun {
         if run == part.run { return true }
         guard run.offset <= part.run.offset, part.run.following <= run.following else { return false }
         return run.part(from: part.run.offset, to: part.run.end) == part.run
-    }
-}
-
-extension Tree {
-    /// A path finder for the current rows: stores pending changes first.
-    fileprivate func tablesUpToDate() throws(FileError) -> PathFinder {
-        try storeChanges()
-        return PathFinder(tables: tables)
     }
 }

@@ -163,7 +163,7 @@ package final class PageRoom: @unchecked Sendable {
         }
         try session.change(for: .removal) { change throws(FileError) in
             // The next durable commits write these records elsewhere.
-            change.tree.unrecorded.formUnion(try change.tree.tables.identities.numbers(in: sectors))
+            change.tree.marks.add(try change.tree.tables.identities.numbers(in: sectors))
         }
         var (used, idle) = (session.space.segments.usedSectors(in: sectors), 0)
         while used > 0, idle < Self.idleCommits, commitAndOverwrite() {
@@ -233,7 +233,7 @@ package final class PageRoom: @unchecked Sendable {
         try session.change(for: .removal, pages: Self.pagesPerChange + rowCount) { change throws(FileError) in
             // Records tell where contents lie.
             let sectors = moves[0].run.sector..<moves[moves.count - 1].run.endSector
-            change.tree.unrecorded.formUnion(try change.tree.tables.inodes.numbers(withExtentsIn: sectors))
+            change.tree.marks.add(try change.tree.tables.inodes.numbers(withExtentsIn: sectors))
             left = []
             defer {
                 session.space.adopt(done.flatMap(\.new))

@@ -187,7 +187,7 @@ package final class Copies {
         let content = inode.row.content
         if try leaveContent(of: inode) { return }
         try tree.contents.free(content, space)
-        tree.newlyRetired.add(content: content)
+        tree.marks.retire(content: content)
     }
 
     /// Removes one user of a shared content; false if the inode is the only one.

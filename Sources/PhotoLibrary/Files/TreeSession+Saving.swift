@@ -66,7 +66,7 @@ extension TreeSession {
         if !file.freed.isEmpty { hasSnapshots = try tree.tables.snapshots.exist(of: file.content) }
         if hasSnapshots { for run in file.freed { try tree.tables.snapshots.cut(run) } }
         if let range = file.unsavedRange {
-            tree.mark(inode)
+            tree.marks.add(inode.ino)
             let saved = file.view.withLock { file.map.markSaved(range.lower, range.upper) }
             if file.hasRows {
                 try tree.tables.extents.delete(of: file.content, from: saved.first, through: saved.last)

@@ -144,7 +144,7 @@ package final class Imports {
         inode.isForgotten = true
         inode.row.changed = now
         tree.touch(inode)
-        tree.makeOrphan(inode)
+        tree.orphans.add(inode.ino)
     }
 
     /// Gives a photo a name in an album or a day, and its sidecars names next to it, numbered if one of the names is

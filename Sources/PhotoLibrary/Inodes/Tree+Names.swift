@@ -12,7 +12,7 @@ extension Tree {
         kernelNames.noteNames(of: directory.ino)
         counters.dentry += 1
         child.names?.append(row)
-        mark(child)
+        marks.add(child.ino)
         saves.noteAdded(row.name, to: directory.ino)
         directory.nameHashes?.insert(row.name.hashValue)
         if let count = directory.nameHashes?.count, count > options.limits.nameHashes {

@@ -28,7 +28,7 @@ extension Tree {
 
     /// Ends all uses of orphans, at the end of the session.
     package func releaseAll() {
-        for ino in orphans {
+        for ino in orphans.all {
             guard let inode = cached(ino) else { continue }
             (inode.openCount, inode.ownUseCount) = (0, 0)
             inode.isForgotten = true

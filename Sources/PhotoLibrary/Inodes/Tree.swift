@@ -32,21 +32,14 @@ package final class Tree {
     private var storedCounters: Counters
     private var inodes: [UInt64: Inode] = [:]
     private var dirty: [Inode] = []
-    /// Inodes without a name.
-    package private(set) var orphans: Set<UInt64> = []
-    /// Orphans that the table `orphan` lacks: inodes unlinked in this transaction.
-    private var newOrphans: [UInt64] = []
-    /// Orphans in the table `orphan`.
-    private var storedOrphans: Set<UInt64> = []
+    package var orphans = Orphans()
     /// Inodes with this number and above were made since the library was opened.
     package let firstOfSession: UInt64
     /// Names in the kernel's cache, and notices for it, sent when the lock is released.
     package var kernelNames: KernelNames
-    /// Inodes with outdated identity records that the table `unrecorded` does not list yet.
-    package var unrecorded: Set<UInt64> = []
+    package var marks = RecordMarks()
     /// Marked inodes that lost a name in a day.
     package var hasLostMoment: Set<UInt64> = []
-    package var newlyRetired = NewlyRetired()
     /// The mount and the commit of the newest identity records when the space was opened.
     package let recorder: (epoch: UInt64, generation: UInt64)
     /// Files that changed since the newest durable root.
@@ -187,14 +180,7 @@ package final class Tree {
         inode.isDirty = false
         count(inode, as: 0)
         inodes[inode.ino] = nil
-        orphans.remove(inode.ino)
-        if storedOrphans.remove(inode.ino) != nil { try tables.orphans.remove(inode.ino) }
-    }
-
-    /// Adopts an inode that an earlier session left without a name.
-    package func adoptOrphan(_ ino: UInt64) {
-        orphans.insert(ino)
-        storedOrphans.insert(ino)
+        try orphans.forget(inode.ino, tables)
     }
 
     /// Writes rows and counters that are still only in memory: before the transaction ends, and before a query that
@@ -205,20 +191,16 @@ package final class Tree {
             try tables.inodes.store(inode.row)
             inode.isDirty = false
             count(inode, as: countedBytes(of: inode.row))
-            mark(inode)
+            marks.add(inode.ino)
         }
         dirty.removeAll(keepingCapacity: true)
-        for ino in newOrphans where orphans.contains(ino) {
-            try tables.orphans.add(ino)
-            storedOrphans.insert(ino)
-        }
-        newOrphans.removeAll(keepingCapacity: true)
+        try orphans.store(tables)
         if counters != storedCounters {
             try tables.counters.store(counters)
             storedCounters = counters
         }
-        if !unrecorded.isEmpty { try views.settleViewNames() }
-        try storeMarks()
+        if !marks.new.isEmpty { try views.settleViewNames() }
+        try marks.store(tables)
     }
 
     /// Maintains the total of `countedBytes`.
@@ -273,7 +255,7 @@ package final class Tree {
         kernelNames.noteNames(of: directory.ino)
         kernelNames.dropVirtualNames(of: child.ino)
         child.names?.removeAll { $0.id == id }
-        mark(child)
+        marks.add(child.ino)
         if directory.isDay { hasLostMoment.insert(child.ino) }
         directory.row.countEntries(by: -1)
         if child.isDirectory && !child.isUnlistedDay { directory.row.countLinks(by: -1) }
@@ -292,8 +274,8 @@ package final class Tree {
         kernelNames.noteNames(of: directory.ino)
         kernelNames.dropVirtualNames(of: old.ino)
         child.names = nil
-        mark(old)
-        mark(child)
+        marks.add(old.ino)
+        marks.add(child.ino)
         directory.row.modified = now
         directory.row.changed = now
         touch(directory)
@@ -315,25 +297,12 @@ package final class Tree {
         inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now
         touch(inode)
-        if inode.row.nlink == 0, try !trash.waitsForPhoto(inode) { makeOrphan(inode) }
+        if inode.row.nlink == 0, try !trash.waitsForPhoto(inode) { orphans.add(inode.ino) }
     }
 
     /// The bytes of an inode that count into the total of photos, of which thumbnails may take a share.
     private func countedBytes(of row: InodeRow) -> UInt64 {
         row.flags.contains(.photo) ? row.countedBytes : 0
-    }
-
-    /// Makes a nameless inode an orphan, which waits for its last user.
-    package func makeOrphan(_ inode: Inode) {
-        orphans.insert(inode.ino)
-        newOrphans.append(inode.ino)
-    }
-
-    /// An orphan is about to get a name again.
-    package func leaveOrphans(_ inode: Inode) throws(FileError) {
-        guard orphans.remove(inode.ino) != nil else { return }
-        newOrphans.removeAll { $0 == inode.ino }
-        if storedOrphans.remove(inode.ino) != nil { try tables.orphans.remove(inode.ino) }
     }
 
     /// Notes a new name of this inode, which is not a directory.

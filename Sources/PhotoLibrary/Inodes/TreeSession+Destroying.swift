@@ -40,9 +40,9 @@ extension TreeSession {
                 tree.touch(inode)
             }
             if runs.count == rows { return false }
-            tree.newlyRetired.add(content: content)
+            tree.marks.retire(content: content)
         }
-        try tree.retire(inode, space, overwriting: overwrites)
+        try tree.marks.retire(inode: inode.ino, tree.tables, space, overwriting: overwrites)
         // A copy that takes the photo's place takes its versions first.
         if inode.isPhoto { try tree.photos.deletePhoto(inode, space, change) }
         if inode.isRegular { try tree.versions.removeVersions(of: inode.ino, change) }
@@ -64,7 +64,7 @@ extension TreeSession {
             let found = try locked { tree throws(FileError) in
                 let rows = try tree.tables.orphans.numbers(after: last, limit: 100)
                 let left = rows.filter { !tree.orphans.contains($0) }
-                for ino in left { tree.adoptOrphan(ino) }
+                for ino in left { tree.orphans.adopt(ino) }
                 return (end: rows.last, left: left)
             }
             guard let end = found.end else { return }
@@ -76,7 +76,7 @@ extension TreeSession {
     /// Destroys all nameless inodes, at the end of the session.
     package func reapAllOrphans() throws(FileError) {
         try reapOrphans { false }
-        for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }
+        for ino in try locked({ tree throws(FileError) in tree.orphans.all }) { try destroy(ino) }
     }
 
     /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.

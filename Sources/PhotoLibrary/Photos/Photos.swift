@@ -26,7 +26,7 @@ package final class Photos {
         try tree.tables.photos.store(row)
         change.hasNewPhoto = true
         tree.views.noteChange()
-        tree.mark(inode)
+        tree.marks.add(inode.ino)
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)
         tree.touch(inode)

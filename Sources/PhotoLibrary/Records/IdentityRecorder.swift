@@ -22,7 +22,7 @@ package struct IdentityRecorder {
             else { return false }
             guard (try? write(batch.records)) != nil else {
                 try? session.committing { tree throws(FileError) in
-                    tree.unrecorded.formUnion(batch.records.map(\.content))
+                    tree.marks.add(batch.records.map(\.content))
                 }
                 return false
             }
@@ -62,13 +62,13 @@ package struct IdentityRecorder {
         var records: [(content: UInt64, bytes: [UInt8])] = []
         for id in marked {
             do throws(FileError) {
-                if try tree.mayHaveRecord(id) {
+                if try mayHaveRecord(id, tree) {
                     let bytes = try tree.records.record(of: id).encoded(history)
                     // Too large for a record: the rows are damaged.
                     guard bytes.count <= Geometry.chunkBytes else { continue }
                     records.append((id, bytes))
                 } else {
-                    try tree.dropRecord(id, space, overwriting: true)
+                    try RecordMarks.drop(id, tree.tables, space, overwriting: true)
                 }
             } catch {
                 // A record that cannot be read stays marked and delays no other.
@@ -98,7 +98,7 @@ package struct IdentityRecorder {
                 if !freed.isEmpty { space.free(freed) }
             }
             for (record, run) in zip(records, runs) {
-                if try tree.mayHaveRecord(record.content) {
+                if try mayHaveRecord(record.content, tree) {
                     let old = try tree.tables.identities.location(record.content)
                     try tree.tables.identities.store(record.content, run)
                     adopted.append(run)
@@ -113,13 +113,11 @@ package struct IdentityRecorder {
             }
         }
     }
-}
 
-extension Tree {
-    fileprivate func mayHaveRecord(_ id: UInt64) throws(FileError) -> Bool {
+    private func mayHaveRecord(_ id: UInt64, _ tree: Tree) throws(FileError) -> Bool {
         if id >= RetiredIDs.records { return true }
-        if orphans.contains(id) { return false }
-        if cached(id) != nil { return true }
-        return try tables.inodes.row(id) != nil
+        if tree.orphans.contains(id) { return false }
+        if tree.cached(id) != nil { return true }
+        return try tree.tables.inodes.row(id) != nil
     }
 }

@@ -403,7 +403,7 @@ package final class Saves {
             guard let inode = try tree.existing(row.ino), let directory = try tree.existing(row.parent),
                 directory.isDirectory, directory.row.nlink > 0, try !tree.has(directory, row.name)
             else { continue }
-            try tree.leaveOrphans(inode)
+            try tree.orphans.leave(inode.ino, tree.tables)
             inode.dentries.mayBeStale = false
             try tree.addEntry(
                 directory, row.name, inode, isMember: row.isMember, isLink: row.isLink, now: change.now)

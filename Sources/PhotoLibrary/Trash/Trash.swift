@@ -130,7 +130,7 @@ package final class Trash {
             guard let inode = try tree.existing(ino), inode.row.nlink == 0, !tree.orphans.contains(ino) else {
                 continue
             }
-            tree.makeOrphan(inode)
+            tree.orphans.add(inode.ino)
             change.inodesToDestroy.append(ino)
         }
     }

@@ -18,7 +18,7 @@ package final class ViewDirectories: Sendable {
         if session.isReadOnly { return try session.locked(body) }
         // Sends notices as well; changes only rows that the next commit would have changed.
         return try session.changeNow { change throws(FileError) in
-            if change.tree.hasChanges || !change.tree.unrecorded.isEmpty {
+            if change.tree.hasChanges || !change.tree.marks.new.isEmpty {
                 try change.tree.storeChanges()
             }
             return try body(change.tree)

@@ -20,7 +20,7 @@ package final class Views {
 
     /// Names the photos among the marked inodes in views, after their names in moments, or takes them out of views.
     func settleViewNames() throws(FileError) {
-        for ino in tree.unrecorded.sorted() where ino <= Geometry.idMax {
+        for ino in tree.marks.new.sorted() where ino <= Geometry.idMax {
             do throws(FileError) {
                 try settleViewName(of: ino)
             } catch {

@@ -249,7 +249,7 @@ struct SalvagedTree {
         if isRegular {
             if isSuperseded(record) {
                 superseded.append(record)
-                tree.newlyRetired.add(inode: row.ino)
+                tree.marks.retire(inode: row.ino)
                 return false
             }
             if bytes.isGone, nameless.contains(row.content) {
