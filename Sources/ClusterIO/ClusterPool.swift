@@ -53,6 +53,7 @@ package final class ClusterPool: @unchecked Sendable {
 
     deinit {
         endWatches()
+        // Writes that fail now have no owner any more: a vault settles before it gives up its lock.
         try? settle()
         Librados.closePool(pool)
         Librados.shutDown(cluster)

@@ -156,6 +156,7 @@ public final class TrashIntake {
         do throws(FileError) {
             try library.rename(places.arriving, name, places.files, Name(free), .noReplace, caller)
         } catch {
+            // Without its file an info file is only listed; the error that is thrown matters more.
             try? library.unlink(places.infos, text.name, caller)
             throw error
         }

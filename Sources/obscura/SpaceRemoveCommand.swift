@@ -41,6 +41,7 @@ struct SpaceContents: Equatable {
         options.readOnly = true
         options.thumbnails = .off
         guard let library = try? Library.open(space, options: options) else { return nil }
+        // It is open for reading: nothing can be lost.
         defer { try? library.close() }
         guard let photos = try? library.walk.photoCount(), let trashed = try? library.walk.trashedPhotoCount()
         else {

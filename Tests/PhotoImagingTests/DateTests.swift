@@ -167,7 +167,7 @@ import Testing
     }
 }
 
-/// INTERFACE.md, section "Days".
+/// The days of photos; see the manual.
 @Suite("Days: the date that counts") struct CapturedTests {
     /// One date of each source, each on another day, the best first.
     private static let all: [(source: DateSource, day: Int)] = [

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PhotoRules
 
-/// INTERFACE, *The tree*: a moment named after a file of an album follows when that one is renamed; new content without
+/// A moment named after a file of an album follows when that one is renamed; new content without
 /// a date of its own stays on its day.
 @Suite("Albums: rules of names in moments") struct MomentNameRuleTests {
     private func name(_ id: UInt64, _ text: String, isInDay: Bool = false, isMember: Bool = false)

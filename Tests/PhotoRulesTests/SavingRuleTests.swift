@@ -3,7 +3,7 @@ import Testing
 
 @testable import PhotoRules
 
-/// INTERFACE, *Saving*: which new file is a photo's new version, and which names stay with its old bytes.
+/// Saving: which new file is a photo's new version, and which names stay with its old bytes.
 @Suite("Albums: rules of saving") struct SavingRuleTests {
     private static let album: UInt64 = 20
     private static let day: UInt64 = 30

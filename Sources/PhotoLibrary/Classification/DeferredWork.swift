@@ -84,6 +84,7 @@ package final class DeferredWork: @unchecked Sendable {
             if let due = movesDue, due <= MonotonicClock.milliseconds {
                 movesDue = nil
                 lock.unlock()
+                // Moves that fail are dropped: a companion then stays where it is, with its name.
                 try? library()?.session.applyCompanionMoves()
                 lock.lock()
                 continue
@@ -98,6 +99,7 @@ package final class DeferredWork: @unchecked Sendable {
             }
             let ino = waiting.removeFirst()
             lock.unlock()
+            // A file that could not be classified stays listed as pending, for the next session.
             try? library()?.classifier.classifyPending(ino)
             lock.lock()
         }

@@ -72,6 +72,7 @@ extension TreeSession {
 
     /// Notes that the newest commit is durable.
     package func noteDurable() {
+        // The body throws nothing.
         try? locked { tree throws(FileError) in tree.unwritten.noteDurable() }
     }
 

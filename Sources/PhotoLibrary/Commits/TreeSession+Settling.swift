@@ -37,6 +37,7 @@ extension TreeSession {
     /// tries once.
     package func flushAtEnd() {
         if isReadOnly {
+            // `close` reports what could not be written.
             try? flushAfterStop()
             return
         }

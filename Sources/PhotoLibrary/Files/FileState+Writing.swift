@@ -174,6 +174,7 @@ extension FileState {
             return view.withLock { replaceChunks(offset, offset + UInt64(bytes.count), with: runs) }
         }
         for index in left {
+            // A chunk that cannot be sealed stays dirty, with a buffer of its own.
             try? seal(index)
             guard let chunk = dirty[index], chunk.isBorrowed(from: bytes) else { continue }
             let own = context.chunks.take()

@@ -76,6 +76,7 @@ package final class Imports {
         do throws(FileError) {
             for run in sealed.runs { try tree.tables.extents.insert(run, of: sealed.content) }
         } catch {
+            // If rows stay, the transaction has failed, and so does its commit.
             try? tree.tables.extents.delete(of: sealed.content, from: 0, through: UInt64(Int64.max))
             throw error
         }

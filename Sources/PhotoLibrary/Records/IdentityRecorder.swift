@@ -21,6 +21,7 @@ package struct IdentityRecorder {
                 let end = batch.end
             else { return false }
             guard (try? write(batch.records)) != nil else {
+                // The body throws nothing.
                 try? session.committing { tree throws(FileError) in
                     tree.marks.add(batch.records.map(\.content))
                 }

@@ -60,6 +60,7 @@ extension Library {
 
     public func releaseDirectory(_ handle: DirectoryHandle) {
         guard let opened = handle.opened else { return }
+        // The body throws nothing.
         try? session.locked { tree throws(FileError) in tree.kernelNames.listings.close(handle.ino, opened) }
     }
 

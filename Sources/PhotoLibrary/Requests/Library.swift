@@ -185,6 +185,7 @@ public final class Library: @unchecked Sendable {
     /// Ends a session that takes no more writes. Throws if changes are lost that the user did not give up.
     private func closeStopped() throws(FileError) {
         let isLost = session.hasUnwritten && session.space.writeStop != .givenUp
+        // `isLost` tells already whether something could not be written.
         try? session.committer.stop()
         session.space.giveUpClaim()
         // The mount that has claimed the space is responsible for its files' times.

@@ -41,6 +41,7 @@ extension SpaceWalk {
         guard let handle = try? library.openDirectory(directory) else { return [] }
         defer { library.releaseDirectory(handle) }
         var entries: [DirectoryEntry] = []
+        // Traces of photos that cannot be listed are not found: none is removed for a guess.
         try? library.readDirectory(handle, after: 0, plus: false) { entry in
             if entry.name != "." && entry.name != ".." { entries.append(entry) }
             return true

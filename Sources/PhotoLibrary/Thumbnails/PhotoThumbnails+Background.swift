@@ -33,6 +33,7 @@ extension PhotoThumbnails {
         guard let pictured = try? StoredPhoto(self, photo).photo(),
             (try? wouldKeepPicture(of: pictured)) == true
         else { return true }
+        // As above.
         _ = try? thumbnail(of: photo, .standard, for: isPostponed ? .postponed : .background)
         return !service.takePostponed(photo)
     }

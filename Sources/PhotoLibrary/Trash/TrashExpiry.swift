@@ -126,6 +126,7 @@ package struct TrashExpiry {
                 })
             else { break }
             last = row
+            // The next one may be removable.
             try? session.change(for: .removal) { change throws(FileError) in
                 // An open file would keep its room.
                 guard let inode = try change.tree.existing(row.ino), inode.openCount == 0, inode.state == nil

@@ -20,6 +20,7 @@ extension TreeSession {
     func makeTrash(of owner: Caller) {
         let isThere = try? locked { tree throws(FileError) in try tree.trash.hasTrash(of: owner) }
         guard !isReadOnly, isThere == false, space.ledger.hasRowRoom else { return }
+        // Without a trash removed photos are kept by their rows alone; `trash list` has them.
         try? change { change throws(FileError) in try change.tree.trash.makeTrash(of: owner) }
     }
 

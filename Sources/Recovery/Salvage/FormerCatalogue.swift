@@ -52,6 +52,7 @@ final class FormerCatalogue {
                 continue
             }
             var rows: [DentryRow] = []
+            // Rows before an unreadable page are better than none.
             try? tables.dentries.each(in: ino, after: 0) {
                 rows.append($0)
                 return true

@@ -161,6 +161,7 @@ public final class Salvage {
         if let former { noteSegments(of: former) }
         readCatalogue(of: former, &known)
         var days: Set<Int64> = []
+        // As above.
         try? forEachInode { recoveredInode in
             let record = recoveredInode.record
             guard record.row.mode & fileTypeMask == regularType else {
@@ -320,6 +321,7 @@ public final class Salvage {
     public var findsMore: Bool {
         guard let former = FormerCatalogue(unlocked), former.isRecorded else { return false }
         var isMore = false
+        // The visitor writes nothing, so it cannot fail.
         try? forEachInode { recoveredInode in
             let (record, row) = (recoveredInode.record, recoveredInode.record.row)
             // Directories come with what is in them; files without any name are in no new catalogue either.

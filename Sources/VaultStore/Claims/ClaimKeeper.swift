@@ -272,6 +272,7 @@ final class ClaimKeeper: @unchecked Sendable {
         case .doubt(let error): throw error
         }
         guard try slot.newestRoot() == expected else {
+            // A claim that stays is taken over like that of a mount which was killed.
             try? erase(lookedAt: start)
             throw lose()
         }
@@ -292,6 +293,7 @@ final class ClaimKeeper: @unchecked Sendable {
         guard case .claim(let claim)? = try? slot.standing(), claim.owner == own.owner else { return }
         validUntil.store(.min, ordering: .releasing)
         (phase, expected) = (.open, newest)
+        // As above.
         try? erase(lookedAt: start)
     }
 

@@ -161,6 +161,7 @@ final class SlotRoom: @unchecked Sendable {
         for (index, pair) in segments.pairs.enumerated() {
             let count = min(slotsPerPair, slots.backedSlots - slotsPerPair * index)
             for number in [pair.a, pair.b] {
+                // Without it slots are written into holes, which may fragment them.
                 try? disk.reserve(Int(number), bytes: UInt64(count * Geometry.pageBytes))
             }
         }

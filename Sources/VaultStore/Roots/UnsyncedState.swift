@@ -58,12 +58,12 @@ final class UnsyncedState: @unchecked Sendable {
 
     /// Marks everything that an earlier mount wrote since the durable root as unsynced. Its writer may have seen a
     /// failed sync, after which the kernel treats lost pages as clean.
-    func mark(_ soft: RootRecord, since base: RootRecord) {
+    func mark(_ soft: RootRecord, since base: RootRecord) throws(StoreError) {
         for pair in soft.pairs {
             disk.markUnsynced(disk.sectors(of: Int(pair.a)).lowerBound)
             disk.markUnsynced(disk.sectors(of: Int(pair.b)).lowerBound)
         }
-        try? reader.forEachDelta(from: soft.delta, pairs: soft.pairs, after: base.generation) {
+        try reader.forEachDelta(from: soft.delta, pairs: soft.pairs, after: base.generation) {
             [disk] _, _, entries in
             for entry in entries where entry.kind == DeltaLayout.kindExtentsWritten {
                 disk.markUnsynced(entry.start)

@@ -75,7 +75,7 @@ extension Space {
                     let space = try Space(opened, disk: disk, keys: keys, options: options)
                     let unsynced = space.parts.unsynced
                     try unsynced.open(soft, since: base, photos: !options.acceptsDamagedPhotos)
-                    unsynced.mark(soft, since: base)
+                    try unsynced.mark(soft, since: base)
                     return space
                 }
             } catch {

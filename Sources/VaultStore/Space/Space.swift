@@ -219,6 +219,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Closes the space: makes all changes durable, then erases the soft roots and gives up the claim.
     public func close() throws(StoreError) {
         guard !isReadOnly else { return }
+        // It renews copies that are damaged; their others can be read.
         try? renewAtEnd()
         // A mount may have started from a soft root and changed nothing: then only that root refers to its state.
         if !isClean { try publish(freeze(), durable: true) }

@@ -6,7 +6,7 @@ import Testing
 @testable import LibraryFixtures
 @testable import PhotoLibrary
 
-/// INTERFACE, *The tree*: a moment named after a file of an album follows when that one is renamed; new content without
+/// A moment named after a file of an album follows when that one is renamed; new content without
 /// a date of its own stays on its day.
 @Suite("Albums: moments named after files of albums") struct MomentNameTests {
     // MARK: Names

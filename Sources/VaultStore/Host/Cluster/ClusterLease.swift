@@ -170,6 +170,7 @@ final class ClusterLease: @unchecked Sendable {
             return isLost ? [] : objects
         }
         guard held.contains(address.header) else { return }
+        // The next holder replaces it.
         try? pool.setAttribute(Self.holder, of: address.header, to: [])
         for object in held { pool.giveUp(clusterLock, of: object) }
     }

@@ -31,6 +31,7 @@ final class VaultCluster: VaultHost {
     }
 
     deinit {
+        // A closed space has seen its writes fail or arrive; what is left belongs to nobody.
         try? pool.settle()
         lease.end()
     }

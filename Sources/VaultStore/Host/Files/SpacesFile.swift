@@ -123,6 +123,7 @@ final class SpacesFile {
             let used = (usedEnd(below: end) + rowBytes - 1) / rowBytes * rowBytes
             end = max(firstSize / rowBytes * rowBytes, used)
         }
+        // Bytes behind the last row are only room.
         try? calls.truncate(file, to: end)
     }
 

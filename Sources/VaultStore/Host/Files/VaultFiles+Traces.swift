@@ -13,6 +13,7 @@ extension VaultFiles {
     func imitateFormatting(_ layout: SegmentLayout) {
         guard let cover = cover(layout, isRunning: true) else { return }
         _ = cover.sync()
+        // Nothing depends on it: only times of the host's files are imitated.
         try? calls.sync(directory)
     }
 
@@ -50,6 +51,7 @@ extension VaultFiles {
             let file = try? calls.openRegular(directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0)
         else { return }
         defer { calls.close(file) }
+        // As above.
         try? calls.dataSync(file)
     }
 

@@ -67,6 +67,7 @@ final class BackupHold: Sendable {
             state.copy = Self.copy(of: vault)
             guard let copy = state.copy, state.isKeeping else { return }
             state.refused = copy
+            // The backup also sees `refused`; the lock only tells it earlier.
             try? ByteLock.letGo(vault.header, CopyLocks.keeping)
             state.isKeeping = false
         }
