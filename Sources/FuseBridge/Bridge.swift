@@ -9,6 +9,7 @@ final class Bridge: Sendable {
     let library: Library
     let initialisation: Initialisation
     let counts = RequestCounts()
+    let writers = Writers()
     /// Requests that count as use of the files. Only ever compared with an earlier value.
     private let uses = Atomic<UInt64>(0)
     private let opened = Atomic<Int>(0)

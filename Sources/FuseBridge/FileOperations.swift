@@ -16,8 +16,10 @@ func createFile(
     let request = Request(request)
     let bridge = request.bridge
     do throws(FileError) {
-        let (entry, handle) = try bridge.library.create(
-            parent, Name(name), mode: mode, flags: file!.pointee.flags, request.caller)
+        let flags = file!.pointee.flags
+        let (entry, handle) = try bridge.writers.opening(flags) { () throws(FileError) in
+            try bridge.library.create(parent, Name(name), mode: mode, flags: flags, request.caller)
+        }
         file!.pointee.take(handle, bridge, isWorkingFile: name!.pointee == dot)
         if !request.sendCreated(entry, file!.pointee) { releaseHandle(of: file!.pointee, bridge) }
     } catch {
@@ -30,9 +32,12 @@ func openFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation
     let bridge = request.bridge
     do throws(FileError) {
         let (flags, caller) = (file!.pointee.flags, request.caller)
-        let handle = try request.interruptible(ino) { cancellation throws(FileError) in
-            try bridge.library.open(ino, flags: flags, caller, unless: cancellation)
-        }
+        let handle = try bridge.writers.opening(flags) { () throws(FileError) in
+            let handle = try request.interruptible(ino) { cancellation throws(FileError) in
+                try bridge.library.open(ino, flags: flags, caller, unless: cancellation)
+            }
+            return ((), handle)
+        }.handle
         file!.pointee.take(handle, bridge)
         if !request.sendOpened(file!.pointee) { releaseHandle(of: file!.pointee, bridge) }
     } catch {
@@ -59,8 +64,10 @@ extension fuse_file_info {
 }
 
 private func releaseHandle(of file: fuse_file_info, _ bridge: Bridge, for request: LongCall? = nil) {
-    bridge.library.release(file.handle(as: FileHandle.self), for: request)
+    let handle = file.handle(as: FileHandle.self)
+    bridge.library.release(handle, for: request)
     file.dropHandle()
+    bridge.writers.release(handle)
     bridge.countOpened(-1)
 }
 

@@ -25,6 +25,8 @@ public struct MountOptions: Sendable {
 
     /// How long open files are still served after a lazy unmount. Then they fail with ENOTCONN.
     var graceMilliseconds: Int32 = 3000
+    /// The same where another computer waits for the vault.
+    var handoverGraceMilliseconds: Int32 = 1500
 
     public init() {}
 

@@ -100,8 +100,8 @@ public final class MountSession: @unchecked Sendable {
     /// Asks `run` to unmount and return. May be called from any thread.
     public func unmount() { control.send(.unmountRequested) }
 
-    /// Asks `run` to unmount and return, unless a file is open or a program's working directory is in the mount. May be
-    /// called from any thread.
+    /// Asks `run` to unmount and return, unless a file is open for writing. Other open files are served for a while
+    /// longer, then they fail with ENOTCONN. May be called from any thread.
     public func handOver() { control.send(.handoverRequested) }
 
     /// Serves the mount until it is unmounted, from inside or outside. Calls `onLive` once, on this thread, when
@@ -158,7 +158,7 @@ public final class MountSession: @unchecked Sendable {
                 takeDown(within: options.graceMilliseconds)
                 return .requested
             case .handoverRequested:
-                if takeDownIfUnused() { return .requested }
+                if takeDownIfUnwritten() { return .requested }
             case .signal(let number):
                 // First of all: a request that waits for the disk also holds up everything that waits for that request.
                 if number == SIGUSR1 { library.giveUp() }
@@ -186,6 +186,20 @@ public final class MountSession: @unchecked Sendable {
     private func takeDownIfUnused() -> Bool {
         guard !library.holdsUnwritten, mountPoint.unmount(lazily: false) else { return false }
         waitForEnd(options.graceMilliseconds)
+        return true
+    }
+
+    /// As `takeDownIfUnused`, also if files are open for reading or a program's working directory is inside: the mount
+    /// leaves the tree, and they are served for a while longer. From then on no file is opened for writing.
+    private func takeDownIfUnwritten() -> Bool {
+        if takeDownIfUnused() { return true }
+        guard !library.holdsUnwritten, bridge.writers.refuseIfNone() else { return false }
+        guard mountPoint.unmount(lazily: true) else {
+            bridge.writers.admit()
+            return false
+        }
+        bridge.library.cancelLongTasks()
+        waitForEnd(options.handoverGraceMilliseconds)
         return true
     }
 

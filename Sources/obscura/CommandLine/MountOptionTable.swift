@@ -179,8 +179,8 @@ extension MountOption {
                 for a vault on a Ceph cluster:
                 .Cm handover
                 unmounts when a mount with the space's password asks for the vault, from any computer, unless a file is
-                open or a program's working directory is in the mount (default no: the other one is told where the vault
-                is mounted)
+                open for writing; files open for reading fail soon after that (default no: the other one is told where
+                the vault is mounted)
                 """,
             word: { $0.handsOver ? "handover" : nil },
             set: { options, text in
