@@ -34,6 +34,8 @@ public enum VaultError: Error, Sendable, Equatable {
     case notEmpty(String)
     /// The vault is a copy whose first backup was interrupted.
     case unfinishedCopy
+    /// Files cannot be changed in place there.
+    case unsuitableHost
     /// The destination of a backup is another vault.
     case otherVault
     /// The damaged part, described without secrets.

@@ -98,6 +98,11 @@ func failure(_ error: VaultError, vault: String) -> Failure {
         Failure(
             .noVault, vault,
             "not a vault yet: a backup into it was interrupted, run the same command again")
+    case .unsuitableHost:
+        Failure(
+            .failed, vault,
+            "files cannot be changed in place there, so no vault can be: name a directory on a disk, NFS, SMB or "
+                + "CephFS, and take obscura backup for a copy elsewhere")
     case .otherVault:
         Failure(.failed, vault, "another vault is there: name a new or an empty directory for the copy")
     case .damaged(let part):

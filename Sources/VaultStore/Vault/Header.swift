@@ -33,7 +33,8 @@ struct Header: Sendable {
     ///
     /// Sizes and versions are validated before any cryptography: a header cannot demand absurd memory.
     static func read(from vault: any VaultHost, mayRepair: Bool) throws(VaultError) -> Header {
-        let copies = readCopies(vault)
+        var refusal: Errno?
+        let copies = readCopies(vault, refusal: &refusal)
         let states = copies.map { classify($0) }
         for (index, state) in states.enumerated() {
             if case .valid = state {
@@ -49,12 +50,18 @@ struct Header: Sendable {
         for state in states {
             if case .newer(let version) = state { throw .newer(version) }
         }
+        // What was not read is not damaged.
+        if let refusal, copies.allSatisfy(\.isEmpty) {
+            throw InPlaceProbe.refusals.contains(refusal.rawValue)
+                ? .unsuitableHost : .system(refusal, "cannot read the header")
+        }
         throw .headerDamaged
     }
 
     /// Whether copy A and copy B are valid. If both are and they differ, B counts as invalid.
     static func copyStates(_ vault: any VaultHost) -> [Bool] {
-        let copies = readCopies(vault)
+        var refusal: Errno?
+        let copies = readCopies(vault, refusal: &refusal)
         var states = copies.map { copy in
             if case .valid = classify(copy) { return true }
             return false
@@ -64,11 +71,18 @@ struct Header: Sendable {
     }
 
     /// Reads both copies; an unreadable one is empty.
-    private static func readCopies(_ vault: any VaultHost) -> [[UInt8]] {
+    ///
+    /// - Parameter refusal: an error that tells nothing about the bytes, as EIO does.
+    private static func readCopies(_ vault: any VaultHost, refusal: inout Errno?) -> [[UInt8]] {
         HeaderLayout.copyOffsets.map { offset in
             var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
-            let count = (try? vault.readHeader(at: offset, into: &copy)) ?? 0
-            return count == copy.count ? copy : []
+            do throws(Errno) {
+                let count = try vault.readHeader(at: offset, into: &copy)
+                return count == copy.count ? copy : []
+            } catch {
+                if error != .inputOutput { refusal = error }
+                return []
+            }
         }
     }
 

@@ -89,6 +89,7 @@ extension Vault {
         var made = MadeFiles(calls: calls, path: path)
         do throws(VaultError) {
             let directory = try made.openRoot()
+            try InPlaceProbe(calls: calls, directory: directory).run()
             var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: kdf)
             let layout = header.layout
             if !layout.isShared { try made.directory(SegmentLayout.directoryName) }
