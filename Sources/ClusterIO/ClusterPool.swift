@@ -10,6 +10,7 @@ package final class ClusterPool: @unchecked Sendable {
     let cluster: Librados.Handle
     let pool: Librados.Handle
     private let writes = PendingWrites()
+    let meter = RequestMeter()
     let watches = Mutex<[Watch]>([])
 
     private static let connectSeconds = "15"
@@ -51,6 +52,12 @@ package final class ClusterPool: @unchecked Sendable {
         (self.cluster, pool) = (cluster, opened)
     }
 
+    /// Requests of this connection so far.
+    package var counts: ClusterCounts { meter.counts }
+
+    /// How long the oldest request waits for its answer.
+    package var waitingMilliseconds: Int64 { meter.waitingMilliseconds }
+
     deinit {
         endWatches()
         // Writes that fail now have no owner any more: a vault settles before it gives up its lock.
@@ -78,8 +85,10 @@ package final class ClusterPool: @unchecked Sendable {
         try settle(Set(parts.map(\.object)))
         var completions: [Librados.Handle] = []
         defer { for completion in completions { Librados.release(completion) } }
+        var requests: [RequestMeter.Request] = []
         var failure: Errno?
         for part in parts {
+            requests.append(meter.begin(.read, bytes: part.bytes.count))
             var made: Librados.Handle?
             guard Librados.makeCompletion(nil, nil, &made) == 0, let completion = made else {
                 failure = Errno(ENOMEM)
@@ -98,6 +107,7 @@ package final class ClusterPool: @unchecked Sendable {
         }
         // The buffers belong to the requests until each is answered.
         for completion in completions { _ = Librados.wait(completion) }
+        requests = []
         if let failure { throw failure }
         var counts: [Int?] = []
         for completion in completions {
@@ -121,7 +131,7 @@ package final class ClusterPool: @unchecked Sendable {
     package func size(of object: String) throws(Errno) -> UInt64? {
         try settle([object])
         var (size, time) = (UInt64(0), time_t(0))
-        let status = Librados.status(pool, object, &size, &time)
+        let status = asking { Librados.status(pool, object, &size, &time) }
         if status == -ENOENT { return nil }
         try check(status)
         return size
@@ -130,7 +140,7 @@ package final class ClusterPool: @unchecked Sendable {
     /// The names of all objects in the namespace that begin so.
     package func objects(prefix: String) throws(Errno) -> [String] {
         var made: Librados.Handle?
-        try check(Librados.beginList(pool, &made))
+        try check(asking { Librados.beginList(pool, &made) })
         guard let list = made else { throw .inputOutput }
         defer { Librados.endList(list) }
         var names: [String] = []
@@ -164,8 +174,10 @@ package final class ClusterPool: @unchecked Sendable {
         case removal
         /// Fails if the object exists.
         case creation
-        /// Fails with EBUSY if this client does not hold the object's lock.
-        case requireLock(ClusterLock)
+        /// Takes the object's lock, or renews the own one. Fails with EBUSY if another client holds it.
+        case lock(ClusterLock)
+        /// Sets an attribute; an empty value removes it.
+        case attribute(String, [UInt8])
 
         /// As this, with bytes of its own.
         var kept: Step {
@@ -174,8 +186,11 @@ package final class ClusterPool: @unchecked Sendable {
         }
 
         var byteCount: Int {
-            if case .writeArray(let bytes, _) = self { return bytes.count }
-            return 0
+            switch self {
+            case .write(let bytes, _): bytes.count
+            case .writeArray(let bytes, _): bytes.count
+            default: 0
+            }
         }
     }
 
@@ -191,6 +206,7 @@ package final class ClusterPool: @unchecked Sendable {
         try repeatFailed()
         let write = PendingWrites.Write(writes, object, steps)
         writes.begin(write)
+        write.request = meter.begin(.write, bytes: write.bytes)
         // Owned by its callback.
         let owner = Unmanaged.passRetained(write)
         let status = begin(write.steps, on: object, whenFull, owner.toOpaque()) { completion, owner in
@@ -225,8 +241,11 @@ package final class ClusterPool: @unchecked Sendable {
         defer { Librados.release(completion) }
         let begun = Librados.startWrite(write, pool, completion, object, nil, whenFull.rawValue)
         guard begun == 0, callback == nil else { return begun }
-        _ = Librados.wait(completion)
-        return Librados.result(completion)
+        let request = meter.begin(.write, bytes: steps.reduce(0) { $0 + $1.byteCount })
+        return withExtendedLifetime(request) {
+            _ = Librados.wait(completion)
+            return Librados.result(completion)
+        }
     }
 
     private func add(_ step: Step, to write: Librados.Handle) {
@@ -239,10 +258,14 @@ package final class ClusterPool: @unchecked Sendable {
         case .truncation(let size): Librados.addTruncation(write, size)
         case .removal: Librados.addRemoval(write)
         case .creation: Librados.addCreation(write, 1, nil)
-        case .requireLock(let lock):
-            lock.assertion.withUnsafeBytes {
+        case .attribute(let name, let value):
+            if value.isEmpty { return Librados.addAttributeRemoval(write, name) }
+            let bytes = value.map { CChar(bitPattern: $0) }
+            Librados.addAttribute(write, name, bytes, bytes.count)
+        case .lock(let lock):
+            lock.request.withUnsafeBytes {
                 guard let start = $0.baseAddress else { return }
-                Librados.addCall(write, "lock", "assert_locked", start, $0.count, nil)
+                Librados.addCall(write, "lock", "lock", start, $0.count, nil)
             }
         }
     }
@@ -262,18 +285,39 @@ package final class ClusterPool: @unchecked Sendable {
         if objects == nil, let failure = writes.takeFailure() { throw failure }
     }
 
+    /// Runs a call that waits for the answer to a request.
+    private func asking(_ call: () -> Int32) -> Int32 {
+        withExtendedLifetime(meter.begin(.other)) { call() }
+    }
+
     // MARK: Locks and fences
+
+    /// Renews a lock without waiting for the answer, of which `ended` is told on a thread of librados.
+    package func startRenewing(
+        _ lock: ClusterLock, of object: String, _ ended: @escaping @Sendable (Errno?) -> Void
+    ) {
+        let renewal = Renewal(meter.begin(.other), ended)
+        let owner = Unmanaged.passRetained(renewal)
+        let status = begin([.lock(lock)], on: object, .force, owner.toOpaque()) { completion, owner in
+            guard let completion, let owner else { return }
+            Unmanaged<Renewal>.fromOpaque(owner).takeRetainedValue().end(Librados.result(completion))
+        }
+        guard status != 0 else { return }
+        owner.release()
+        renewal.end(status)
+    }
 
     /// Takes a lock, or renews the own one. Throws EBUSY if another client holds it.
     package func take(_ lock: ClusterLock, of object: String) throws(Errno) {
         var duration = timeval(tv_sec: Int(lock.seconds), tv_usec: 0)
         let mayRenew: UInt8 = 1
-        try check(Librados.lock(pool, object, ClusterLock.name, lock.cookie, "", &duration, mayRenew))
+        try check(
+            asking { Librados.lock(pool, object, ClusterLock.name, lock.cookie, "", &duration, mayRenew) })
     }
 
     /// Gives a lock up, if this client holds it.
     package func giveUp(_ lock: ClusterLock, of object: String) {
-        _ = Librados.unlock(pool, object, ClusterLock.name, lock.cookie)
+        _ = asking { Librados.unlock(pool, object, ClusterLock.name, lock.cookie) }
     }
 
     /// A number that grows with each change of an object, taking or renewing its lock included.
@@ -285,17 +329,10 @@ package final class ClusterPool: @unchecked Sendable {
     /// The value of an attribute; empty if there is none.
     package func attribute(_ name: String, of object: String) throws(Errno) -> [UInt8] {
         var bytes = [CChar](repeating: 0, count: 4096)
-        let count = Librados.attribute(pool, object, name, &bytes, bytes.count)
+        let count = asking { Librados.attribute(pool, object, name, &bytes, bytes.count) }
         if count == -ENODATA { return [] }
         try check(count)
         return bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) }
-    }
-
-    /// Sets an attribute; an empty value removes it.
-    package func setAttribute(_ name: String, of object: String, to value: [UInt8]) throws(Errno) {
-        if value.isEmpty { return try check(Librados.removeAttribute(pool, object, name)) }
-        let bytes = value.map { CChar(bitPattern: $0) }
-        try check(Librados.setAttribute(pool, object, name, bytes, bytes.count))
     }
 
     /// The addresses by which servers know this client.
@@ -327,16 +364,32 @@ package struct ClusterLock: Sendable {
 
     package init(cookie: String, seconds: Int64) { (self.cookie, self.seconds) = (cookie, seconds) }
 
-    /// The argument of `assert_locked`: cls_lock_assert_op of src/cls/lock/cls_lock_ops.h, version 1.
-    var assertion: [UInt8] {
+    /// The argument of `lock`: cls_lock_lock_op of src/cls/lock/cls_lock_ops.h, version 1.
+    var request: [UInt8] {
         func text(_ text: String) -> [UInt8] { number(UInt32(text.utf8.count)) + Array(text.utf8) }
         func number(_ value: UInt32) -> [UInt8] {
             (0..<4).map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
         }
         let exclusive: [UInt8] = [1]
-        let body = text(Self.name) + exclusive + text(cookie) + text("")
+        let mayRenew: [UInt8] = [1]
+        let tag = text("")
+        let description = text("")
+        let duration = number(UInt32(seconds)) + number(0)
+        let body = text(Self.name) + exclusive + text(cookie) + tag + description + duration + mayRenew
         return [1, 1] + number(UInt32(body.count)) + body
     }
+}
+
+/// A renewal on its way; owned by its callback.
+private final class Renewal: Sendable {
+    private let request: RequestMeter.Request
+    private let ended: @Sendable (Errno?) -> Void
+
+    init(_ request: RequestMeter.Request, _ ended: @escaping @Sendable (Errno?) -> Void) {
+        (self.request, self.ended) = (request, ended)
+    }
+
+    func end(_ result: Int32) { ended(result < 0 ? Errno(-result) : nil) }
 }
 
 /// Throws the error of a negative result.

@@ -74,10 +74,6 @@ enum Librados {
     static let attribute = call(
         "getxattr",
         (@Sendable @convention(c) (Handle, Text, Text, UnsafeMutablePointer<CChar>, Int) -> Int32).self)
-    static let setAttribute = call(
-        "setxattr", (@Sendable @convention(c) (Handle, Text, Text, Text, Int) -> Int32).self)
-    static let removeAttribute = call(
-        "rmxattr", (@Sendable @convention(c) (Handle, Text, Text) -> Int32).self)
     static let lock = call(
         "lock_exclusive",
         (@Sendable @convention(c) (
@@ -140,6 +136,10 @@ enum Librados {
     static let addRemoval = call("write_op_remove", Ending.self)
     static let addCreation = call(
         "write_op_create", (@Sendable @convention(c) (Handle, Int32, Text?) -> Void).self)
+    static let addAttribute = call(
+        "write_op_setxattr", (@Sendable @convention(c) (Handle, Text, Text, Int) -> Void).self)
+    static let addAttributeRemoval = call(
+        "write_op_rmxattr", (@Sendable @convention(c) (Handle, Text) -> Void).self)
     static let addCall = call(
         "write_op_exec",
         (@Sendable @convention(c) (

@@ -13,6 +13,8 @@ final class PendingWrites: @unchecked Sendable {
         let object: String
         let steps: [ClusterPool.Step]
         let bytes: Int
+        /// Until it is answered. Set before it is begun.
+        var request: RequestMeter.Request?
 
         init(_ owner: PendingWrites, _ object: String, _ steps: [ClusterPool.Step]) {
             (self.owner, self.object, self.steps) = (owner, object, steps.map(\.kept))
@@ -57,6 +59,7 @@ final class PendingWrites: @unchecked Sendable {
     /// - Parameter result: the answer: negative for an error.
     func end(_ write: Write, _ result: Int32) {
         lock.withLock {
+            write.request = nil
             bytes -= write.bytes
             let left = (counts[write.object] ?? 1) - 1
             counts[write.object] = left > 0 ? left : nil

@@ -75,6 +75,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
         end = failure(error, directory: daemon.directory)
     }
     sweeps.sweepNew(library, DesktopSweeps.End(reason))
+    defer { library.giveUpVault() }
     do throws(FileError) { try library.close(isPatient: true) } catch {
         let reason = library.writeStop.map { "\($0.reason): some changes are lost" }
         throw Failure(

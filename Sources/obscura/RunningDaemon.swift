@@ -2,6 +2,7 @@ import CShims
 import Glibc
 import HostFiles
 import LinuxIO
+import VaultStore
 
 /// A process that serves a mount, and its parsed command line.
 struct RunningDaemon {
@@ -16,6 +17,15 @@ struct RunningDaemon {
 
     /// The number of its FUSE connection; nil if the kernel has closed it.
     var connection: Int? { servedConnection(of: process) }
+
+    /// For how many seconds requests to its vault's cluster wait; nil if they do not.
+    var waitingSeconds: Int? {
+        guard isClusterPath(daemon.vault) else { return nil }
+        let threads = (try? HostPath("/proc/\(process)/task").list()) ?? []
+        return threads.lazy.compactMap { contents(ofFile: "/proc/\(process)/task/\($0)/comm") }
+            .compactMap { ClusterWait.seconds(ofThread: String(decoding: $0.dropLast(), as: UTF8.self)) }
+            .first
+    }
 
     /// The resolved path of its directory. Nothing looks into that: an automount there may never answer.
     var place: String {

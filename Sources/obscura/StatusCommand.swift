@@ -94,6 +94,11 @@ private func statusRow(_ label: String, _ value: String) -> String {
 }
 
 private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> String {
+    let daemon = runningDaemon(of: realPath(directory))
+    if let daemon, let seconds = daemon.waitingSeconds {
+        // It answers when the cluster does.
+        return waitingText(realPath(directory), daemon.daemon.vault, seconds, isJSON: isJSON)
+    }
     let answer = try MountedSpace(directory).ask("status", doing: "asking for its status")
     var values = Dictionary(answer.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     values["missing"] = answer.filter { $0.key == "missing" }.map(\.value).joined(separator: " ")
@@ -102,8 +107,17 @@ private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> St
         let holders = mountHolders(ofDevice: entry.device, besides: entry)
         if !holders.isEmpty { values["holders"] = holdersText(holders) }
     }
-    values["vault"] = runningDaemon(of: place)?.daemon.vault
+    values["vault"] = daemon?.daemon.vault
     return isJSON ? statusJSON(place, values) : statusText(place, values)
+}
+
+/// The output of `obscura status` for a mount whose requests to a cluster wait.
+func waitingText(_ directory: String, _ vault: String, _ seconds: Int, isJSON: Bool) -> String {
+    if isJSON { return statusJSON(directory, ["vault": vault, "waiting": "\(seconds)"]) }
+    let rows = [
+        ("Mounted at", directory), ("Vault", vault), ("Waiting", "waiting for the cluster, \(seconds) s"),
+    ]
+    return rows.map { statusRow($0, $1) }.joined(separator: "\n")
 }
 
 /// The output of `obscura status --json` for one mount: an object on one line.
@@ -131,6 +145,10 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
     members.append(("missing_helpers", .list(missingHelpers(values).map { .text($0) })))
     if let holders = values["holders"] { members.append(("also_held_by", .text(holders))) }
     if let requests = values["requests"] { members.append(("requests", requestCounts(requests))) }
+    if let requests = values["cluster"] { members.append(("cluster", requestCounts(requests))) }
+    if let seconds = values["waiting"] {
+        members.append(("waiting_seconds", .number(answeredNumber(seconds))))
+    }
     return JSON.object(members).line
 }
 

@@ -112,6 +112,10 @@ public final class Library: @unchecked Sendable {
     /// it they are told only that the vault is in use.
     public func share(handOver: (@Sendable () -> Void)?) { try? unlocked?.share(handOver: handOver) }
 
+    /// Call after `close`, before the process ends. Files that were open when a mount ended are never released, and
+    /// keep the vault.
+    public func giveUpVault() { unlocked?.giveUp() }
+
     /// Call before the first request of a session, with a mount or without: it then leaves the same traces on the host
     /// whether it writes or not. Does nothing in a vault of one space.
     ///

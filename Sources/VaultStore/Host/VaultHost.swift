@@ -107,14 +107,23 @@ protocol VaultHost: AnyObject, Sendable {
 
 /// A host whose vault goes from one computer to another.
 protocol SharedHost: VaultHost {
-    /// As `lock`, after asking the mount that has the vault to hand it over. Throws `inUse` if it does not.
+    /// As `lock`, without waiting for the end of a lock whose mount is gone. Returns false if there is one.
+    func lockAtOnce() throws(VaultError) -> Bool
+
+    /// As `lock`, after asking the mount that has the vault to hand it over.
     func lockAfterAsking() throws(VaultError)
 
     /// Calls `handOver` when another mount asks for the vault. Without it the vault is not handed over.
     func whenAsked(_ handOver: @escaping @Sendable () -> Void) throws(VaultError)
 
+    /// Gives the vault up at the end of a session, of which some objects may never go: nothing uses it any more.
+    func giveUp()
+
     /// The note of the mount that has the vault, if it can be read.
     var holderNote: [UInt8]? { get }
+
+    /// Requests to the host so far, and their bytes.
+    var requestCounts: [(name: String, value: UInt64)] { get }
 
     /// Writes this mount's note. Valid while it has the lock.
     func setHolderNote(_ note: [UInt8]) throws(VaultError)

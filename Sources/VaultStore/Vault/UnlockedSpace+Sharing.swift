@@ -16,6 +16,13 @@ extension UnlockedSpace {
         if let handOver { try shared.whenAsked(handOver) }
     }
 
+    /// Gives the vault up for other computers, at the end of a session. Does nothing for a vault in files, whose lock
+    /// ends with the process.
+    public func giveUp() { (vault as? any SharedHost)?.giveUp() }
+
+    /// Requests of this mount to a cluster so far, and their bytes; nil for a vault in files.
+    public var requestCounts: [(name: String, value: UInt64)]? { (vault as? any SharedHost)?.requestCounts }
+
     private func localTime() -> String {
         var (now, parts) = (time(nil), tm())
         localtime_r(&now, &parts)

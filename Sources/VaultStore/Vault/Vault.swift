@@ -30,9 +30,10 @@ public enum Vault {
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> UnlockedSpace {
         let vault = try openHost(path, calls: calls)
-        do throws(VaultError) { try vault.lock() } catch {
-            guard error == .inUse, let shared = vault as? any SharedHost else { throw error }
+        if let shared = vault as? any SharedHost {
             try take(shared, password, stretcher)
+        } else {
+            try vault.lock()
         }
         let header = try readHeader(vault, mayRepair: !readOnly)
         if !readOnly {
@@ -50,11 +51,12 @@ public enum Vault {
             segmentBytes: header.segmentBytes)
     }
 
-    /// Asks the mount that has a vault for it. Throws `noSpaceOpens` before that if the password opens none, and
-    /// `heldBy` or `inUse` if it does not hand the vault over.
+    /// Locks a vault; asks the mount that has it for it. Throws `noSpaceOpens` before that if the password opens none,
+    /// and `heldBy` or `inUse` if it does not hand the vault over.
     private static func take(
         _ vault: any SharedHost, _ password: SecretBytes, _ stretcher: any PasswordStretcher
     ) throws(VaultError) {
+        if try vault.lockAtOnce() { return }
         let header = try readHeader(vault, mayRepair: false)
         guard let (key, _) = try header.openKeySlots(header.stretched(password, by: stretcher)) else {
             throw .noSpaceOpens

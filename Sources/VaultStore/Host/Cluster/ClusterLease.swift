@@ -5,8 +5,9 @@ import VaultCrypto
 
 /// The lock of a vault on a cluster, renewed until it is given up or lost.
 ///
-/// A lock of Ceph's ends by itself, and keeps nobody from writing. So every write to a root requires it, in the same
-/// operation; and a client that takes the lock of another one that did not give it up first shuts that one out.
+/// A lock of Ceph's ends by itself, and keeps nobody from writing. So every write to a root takes or renews it, in the
+/// same operation; and a client that takes the lock of another one that did not give it up first shuts that one out.
+/// So a lock that ended while a server was away is taken again, unless another client had it meanwhile.
 final class ClusterLease: @unchecked Sendable {
     private let pool: ClusterPool
     private let address: ClusterAddress
@@ -15,12 +16,16 @@ final class ClusterLease: @unchecked Sendable {
     private let wake = Condition()
     /// Objects of which this client has the lock.
     private var objects: Set<String> = []
+    /// Those whose renewal is not answered yet.
+    private var pending: Set<String> = []
     private var isLost = false
     private var isEnding = false
     private var isRenewing = false
 
     /// A holder that is alive renews so often.
     private static let renewalMilliseconds: Int64 = 4000
+    private static let stepMilliseconds: Int64 = 1000
+    private static let threadName = "cluster lock"
     private static let seconds: Int64 = 20
     /// Longer than any program is stopped and continued.
     private static let fenceSeconds: UInt32 = 30 * 86_400
@@ -43,13 +48,25 @@ final class ClusterLease: @unchecked Sendable {
     /// Locks the vault. Throws EBUSY if another client holds it: one that is alive is found within two renewals; the
     /// lock of one that is gone is waited for, and then it is shut out.
     func begin() throws(Errno) {
+        // The holder that is shut out would be this client.
+        if lock.withLock({ !isLost && objects.contains(address.header) }) { return }
         try take(address.header, within: Self.endMilliseconds, unlessRenewed: true)
         try shutOutFormer()
     }
 
-    /// As `begin`, after asking the holder to hand the vault over. Throws EBUSY if it does not.
+    /// As `begin`, without waiting. Returns false if another client holds the lock, alive or not.
+    func beginAtOnce() throws(Errno) -> Bool {
+        do throws(Errno) { try take(address.header, within: 0) } catch {
+            guard error.rawValue == EBUSY else { throw error }
+            return false
+        }
+        try shutOutFormer()
+        return true
+    }
+
+    /// As `begin`, after asking the holder to hand the vault over.
     func beginAfterAsking() throws(Errno) {
-        guard pool.ask(address.header) else { throw Errno(EBUSY) }
+        guard pool.ask(address.header) else { return try begin() }
         try take(address.header, within: Self.handoverMilliseconds)
         try shutOutFormer()
     }
@@ -57,7 +74,7 @@ final class ClusterLease: @unchecked Sendable {
     private func shutOutFormer() throws(Errno) {
         let former = try pool.attribute(Self.holder, of: address.header)
         if !former.isEmpty { try shutOut(String(decoding: former, as: UTF8.self)) }
-        try pool.setAttribute(Self.holder, of: address.header, to: Array(pool.addresses().utf8))
+        try setAttribute(Self.holder, to: Array(pool.addresses().utf8))
     }
 
     /// Takes an object's lock, trying for so long. Throws EBUSY if another client keeps it.
@@ -113,34 +130,59 @@ final class ClusterLease: @unchecked Sendable {
         }
         if starts {
             startThread { [self] in
-                nameThread("cluster lock")
+                nameThread(Self.threadName)
                 renewUntilEnd()
             }
         }
     }
 
     private func renewUntilEnd() {
-        while true {
-            let deadline = MonotonicClock.milliseconds + Self.renewalMilliseconds
-            let held = lock.withLock { () -> Set<String>? in
-                while !isEnding, MonotonicClock.milliseconds < deadline {
-                    wake.wait(lock, untilMilliseconds: deadline)
-                }
-                if isEnding || isLost {
-                    isRenewing = false
-                    wake.signalAll()
-                    return nil
-                }
-                return objects
-            }
-            guard let held else { return }
-            for object in held {
-                do throws(Errno) { try pool.take(clusterLock, of: object) } catch { note(error) }
-            }
+        var deadline = MonotonicClock.milliseconds + Self.renewalMilliseconds
+        var name = Self.threadName
+        while !isOver(at: min(deadline, MonotonicClock.milliseconds + Self.stepMilliseconds)) {
+            let shown = ClusterWait.threadName(milliseconds: pool.waitingMilliseconds) ?? Self.threadName
+            if shown != name { nameThread(shown) }
+            name = shown
+            guard MonotonicClock.milliseconds >= deadline else { continue }
+            deadline = MonotonicClock.milliseconds + Self.renewalMilliseconds
+            renew()
         }
     }
 
+    /// Waits until a time. Returns whether the lock is given up or lost.
+    private func isOver(at end: Int64) -> Bool {
+        lock.withLock {
+            while !isEnding, MonotonicClock.milliseconds < end { wake.wait(lock, untilMilliseconds: end) }
+            guard isEnding || isLost else { return false }
+            isRenewing = false
+            wake.signalAll()
+            return true
+        }
+    }
+
+    /// Renews all locks. One whose server is away must not hold up the others.
+    private func renew() {
+        let held = lock.withLock {
+            defer { pending.formUnion(objects) }
+            return objects.subtracting(pending)
+        }
+        for object in held {
+            pool.startRenewing(clusterLock, of: object) { [weak self] in self?.didRenew(object, $0) }
+        }
+    }
+
+    private func didRenew(_ object: String, _ error: Errno?) {
+        lock.withLock { _ = pending.remove(object) }
+        if let error { note(error) }
+    }
+
     // MARK: Writing
+
+    /// Sets an attribute of the header; an empty value removes it. Throws EBUSY if another client has the vault: else a
+    /// client that was stopped just before could take the place of its successor.
+    func setAttribute(_ name: String, to value: [UInt8]) throws(Errno) {
+        try pool.apply([.lock(clusterLock), .attribute(name, value)], on: address.header)
+    }
 
     /// Called with each error of a request. Losing the lock, or being shut out, is final.
     func note(_ error: Errno) {
@@ -171,7 +213,7 @@ final class ClusterLease: @unchecked Sendable {
         }
         guard held.contains(address.header) else { return }
         // The next holder replaces it.
-        try? pool.setAttribute(Self.holder, of: address.header, to: [])
+        try? setAttribute(Self.holder, to: [])
         for object in held { pool.giveUp(clusterLock, of: object) }
     }
 }

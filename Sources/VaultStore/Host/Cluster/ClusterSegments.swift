@@ -97,7 +97,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     ) throws(Errno) -> [ClusterPool.Step] {
         guard segment < 2, index == 0 else { return [step] }
         try vault.lease.requireLock(of: object(segment, index))
-        return [.requireLock(vault.lease.clusterLock), step]
+        return [.lock(vault.lease.clusterLock), step]
     }
 
     func sync() throws(StoreError) {

@@ -30,7 +30,9 @@ final class VaultCluster: VaultHost {
         return VaultCluster(address, pool)
     }
 
-    deinit {
+    deinit { giveUp() }
+
+    func giveUp() {
         // A closed space has seen its writes fail or arrive; what is left belongs to nobody.
         try? pool.settle()
         lease.end()
@@ -60,7 +62,7 @@ final class VaultCluster: VaultHost {
     func writeHeader(_ bytes: [UInt8], at offset: UInt64) throws(Errno) {
         try lease.requireHeld()
         try pool.apply(
-            [.requireLock(lease.clusterLock), .writeArray(bytes, at: offset)], on: address.header)
+            [.lock(lease.clusterLock), .writeArray(bytes, at: offset)], on: address.header)
     }
 
     // MARK: Segments
