@@ -14,9 +14,6 @@ func runBackup(_ arguments: Arguments) throws(Failure) {
     if isInside(source, target) {
         throw Failure(.usage, destination, "the vault is inside it: name a directory of its own for the copy")
     }
-    if arguments.has(.check), isClusterPath(vault) || isClusterPath(destination) {
-        throw Failure(.usage, "--check", "not from or to a cluster: run obscura check \(vault) first")
-    }
     let check = try arguments.has(.check) ? checkSource(vault, arguments) : nil
     let progress = ProgressLine("Copying", quiet: arguments.has(.quiet))
     var result: Result<BackupReport, BackupError>?

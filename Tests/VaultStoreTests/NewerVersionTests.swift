@@ -291,10 +291,8 @@ import VaultFormat
 
     @Test func `a newer log of a backup is refused`() throws {
         let path = try makeVault(directory)
-        let header = try Vault.open(path, calls: LinuxCalls.shared, mayRepair: false).1
-        let descriptor = open(path, O_RDONLY | O_DIRECTORY)
-        defer { close(descriptor) }
-        _ = try CopyLog(making: descriptor, header.clearFields, LinuxCalls.shared)
+        let (vault, header) = try Vault.open(path, calls: LinuxCalls.shared, mayRepair: false)
+        _ = try CopyLog(makingIn: vault, header.clearFields)
         let log = URL(fileURLWithPath: path + "/" + CopyLog.name)
         var head = [UInt8](try Data(contentsOf: log))
         head.withUnsafeMutableBytes { head in

@@ -3,9 +3,9 @@ import VaultFormat
 
 /// The host of a vault: its header, lock, list of segments and traces. The segments of a space are a `SegmentHost`.
 ///
-/// `VaultFiles` is the host for a directory, `VaultCluster` for a Ceph cluster. Whatever else works on the files
-/// themselves (`grow`, `backup`, the restoring of a header) works on the former alone.
-protocol VaultHost: AnyObject, Sendable {
+/// `VaultFiles` is the host for a directory, `VaultCluster` for a Ceph cluster. `grow` works on the former alone:
+/// only vaults of several spaces need it.
+protocol VaultHost: PartHost {
     // MARK: Header
 
     /// Locks the vault for this process. Throws `inUse` if it is locked.
@@ -57,15 +57,6 @@ protocol VaultHost: AnyObject, Sendable {
     func mendSegments(_ layout: SegmentLayout, least segmentCount: Int) throws(VaultError)
 
     // MARK: Copies
-
-    /// Completes a backup into this vault that was interrupted.
-    func completeCopy() throws(VaultError)
-
-    /// Removes the traces of such a backup. Throws `notWritable` if the host refuses.
-    func removeCopyLog() throws(VaultError)
-
-    /// Whether traces of such a backup are left: they must not be applied to a newer state.
-    var hasCopyLog: Bool { get }
 
     /// A mount's side of the agreement with running backups; nil where none can run beside a mount.
     func holdForBackups() -> BackupHold?
@@ -130,6 +121,15 @@ protocol SharedHost: VaultHost {
 }
 
 extension VaultHost {
+    /// Completes a backup into this vault that was interrupted.
+    func completeCopy() throws(VaultError) { try CopyLog.applyAny(to: self) }
+
+    /// Removes the traces of such a backup. Throws `notWritable` if the host refuses.
+    func removeCopyLog() throws(VaultError) { try CopyLog.remove(from: self) }
+
+    /// Whether traces of such a backup are left: they must not be applied to a newer state.
+    var hasCopyLog: Bool { CopyLog.isIn(self) }
+
     func segments(
         of space: Int, _ layout: SegmentLayout, cover: CoverTraffic? = nil
     ) throws(VaultError) -> any SegmentHost {
@@ -141,6 +141,22 @@ extension VaultHost {
 func openHost(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> any VaultHost {
     if let address = try ClusterAddress(path) { return try VaultCluster.open(address, path: path) }
     return try VaultFiles.open(path, calls: calls)
+}
+
+/// As `openHost`, of a vault whose header may be missing: then an empty one is made. Returns also whether it was.
+func openForRestoring(
+    _ path: String, calls: any FileSystemCalls
+) throws(VaultError) -> (vault: any VaultHost, isMade: Bool) {
+    if let address = try ClusterAddress(path) {
+        return try VaultCluster.openForRestoring(address, path: path)
+    }
+    return try VaultFiles.openForRestoring(path, calls: calls)
+}
+
+/// As `openHost`, for a backup into a vault: begins one with an empty header if there is none.
+func openForCopy(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> any VaultHost {
+    if let address = try ClusterAddress(path) { return try VaultCluster.openForCopy(address, path: path) }
+    return try VaultFiles.openForCopy(path, calls: calls)
 }
 
 /// As `openHost`, in the daemon, with the descriptor of `passLockOn`.

@@ -40,6 +40,12 @@ struct ClusterAddress: Equatable {
         "\(name)/\(SegmentLayout.digits(segment)).\(index)"
     }
 
+    /// The beginning of the names of all objects of logs of backups.
+    var logPrefix: String { "\(name)/log-" }
+
+    /// An object of the log of that name.
+    func object(ofLog log: String, _ index: Int) -> String { "\(logPrefix)\(log).\(index)" }
+
     /// The segment and the index of an object; nil for the header and for objects of other vaults.
     func place(of object: String) -> (segment: Int, index: Int)? {
         guard object.hasPrefix(name + "/") else { return nil }

@@ -120,9 +120,6 @@ final class VaultCluster: VaultHost {
 
     // MARK: Copies
 
-    func completeCopy() throws(VaultError) {}
-    func removeCopyLog() throws(VaultError) {}
-    var hasCopyLog: Bool { false }
     func holdForBackups() -> BackupHold? { nil }
 
     // MARK: Traces that others can see

@@ -212,9 +212,6 @@ final class VaultFiles: VaultHost {
 // MARK: Copies
 
 extension VaultFiles {
-    func completeCopy() throws(VaultError) { try CopyLog.applyAny(to: self) }
-    func removeCopyLog() throws(VaultError) { try CopyLog.remove(from: self) }
-    var hasCopyLog: Bool { CopyLog.isIn(self) }
     func holdForBackups() -> BackupHold? { BackupHold(self) }
     func completeSegments(_ layout: SegmentLayout) throws(VaultError) {
         try Vault.completeSegments(self, layout)

@@ -39,9 +39,11 @@ public struct DamagedSectors: Sendable {
     /// In order, and without overlaps.
     let ranges: [Range<UInt64>]
     private let sectorsPerSegment: UInt64
+    /// The vault, with its lock held.
+    let vault: any VaultHost
 
-    init(space: Int, _ ranges: [Range<UInt64>], sectorsPerSegment: UInt64) {
-        self.space = space
+    init(_ vault: any VaultHost, space: Int, _ ranges: [Range<UInt64>], sectorsPerSegment: UInt64) {
+        (self.vault, self.space) = (vault, space)
         self.ranges = RangeSet(ranges).ranges.map { $0 }
         self.sectorsPerSegment = sectorsPerSegment
     }
@@ -69,15 +71,13 @@ extension UnlockedSpace {
     /// The sectors that a check of the space found damaged, for a backup.
     public func damaged(_ ranges: [Range<UInt64>]) -> DamagedSectors {
         DamagedSectors(
-            space: index, ranges, sectorsPerSegment: segmentBytes / UInt64(Geometry.sectorBytes))
+            vault, space: index, ranges, sectorsPerSegment: segmentBytes / UInt64(Geometry.sectorBytes))
     }
 }
 
 extension Vault {
     /// Makes the vault at `destination` a copy of the newest durable state of the one at `path`, or of a newer state.
     /// Needs no password, and works on a mounted vault. Reads all of both, and writes the differences.
-    ///
-    /// From a cluster or to one it copies a vault that is not mounted to a place where there is none.
     ///
     /// If it is killed, the copy has its old state or its new one; without an old one, it is no vault until the backup
     /// is run again. Takes the copy's lock but not the vault's.
@@ -89,10 +89,13 @@ extension Vault {
         calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) throws(BackupError) -> Void
     ) throws(BackupError) -> BackupReport {
-        if isClusterPath(path) || isClusterPath(destination) {
-            return try ClusterCopy(path, to: destination, calls: calls).run(progress)
+        let source = try onSource { () throws(VaultError) in
+            try CopySource(path, held: damaged?.vault, calls: calls)
         }
-        let source = try onSource { () throws(VaultError) in try CopySource(path, calls: calls) }
+        if source.header.layout.isShared, isClusterPath(destination) {
+            throw .source(
+                .invalidSize("a vault of several spaces stays in files: objects would tell which are in use"))
+        }
         let target = try onDestination { () throws(VaultError) in
             try CopyTarget(destination, of: source.header, calls: calls)
         }
@@ -170,7 +173,7 @@ private final class BackupRun {
         report.unreadable = heads.unreadablePlaces
         (report.contradicting, report.refused) = ([], [])
         // A mount may be writing what its next root will lead to.
-        unchangedSpaces = source.isKept ? [] : target.spaces(withRootsOf: heads)
+        unchangedSpaces = source.isMounted ? [] : target.spaces(withRootsOf: heads)
         let found = try onSource { () throws(VaultError) in try source.segments() }
         report.missingSegments = found.missing
         report.strays = found.strays
@@ -221,7 +224,7 @@ private final class BackupRun {
         }
         try onDestination { () throws(VaultError) in try target.endSegment() }
         if layout.isShared {
-            source.vault.calls.forget(segment.descriptor, offset: layout.start(place), length: bytes)
+            segment.forget(0..<bytes)
         }
     }
 
@@ -229,25 +232,23 @@ private final class BackupRun {
     {
         ranges.map { range in
             UnreadablePlace(
-                path: layout.path(place), offset: layout.start(place) + offset + UInt64(range.lowerBound),
+                path: source.vault.name(of: place, layout),
+                offset: layout.start(place) + offset + UInt64(range.lowerBound),
                 bytes: UInt64(range.count))
         }
     }
 
     /// Reads a part of a segment. Returns its unreadable ranges.
     private func read(
-        _ segment: OpenSegment, _ place: SegmentPlace, _ offset: UInt64,
+        _ segment: any PartBytes, _ place: SegmentPlace, _ offset: UInt64,
         into bytes: UnsafeMutableRawBufferPointer
     ) throws(VaultError) -> [Range<Int>] {
-        let (path, offset) = (layout.path(place), layout.start(place) + offset)
+        let path = source.vault.name(of: place, layout)
         do throws(Errno) {
-            let (count, unreadable) = try source.vault.calls.readAround(segment.descriptor, bytes, at: offset)
+            let (count, unreadable) = try segment.readAround(bytes, at: offset)
             // A segment that became shorter ends the backup.
             guard count == bytes.count else { throw Errno.inputOutput }
-            report.unreadable += unreadable.map { range in
-                UnreadablePlace(
-                    path: path, offset: offset + UInt64(range.lowerBound), bytes: UInt64(range.count))
-            }
+            report.unreadable += places(unreadable, place, offset)
             return unreadable
         } catch { throw .system(error, "cannot read \(path)") }
     }

@@ -30,28 +30,22 @@ final class CopyLog {
     /// The most bytes of a record.
     static let dataBytesMax = 1 << 20
 
-    private let calls: any FileSystemCalls
-    private let file: Int32
+    private let file: any PartBytes
     private var end = UInt64(headBytes)
     /// The clear fields of the vault's header.
     let clearFields: [UInt8]
 
-    private init(_ file: Int32, _ clearFields: [UInt8], _ calls: any FileSystemCalls) {
+    private init(_ file: any PartBytes, _ clearFields: [UInt8]) {
         self.file = file
         self.clearFields = clearFields
-        self.calls = calls
     }
-
-    deinit { calls.close(file) }
 
     // MARK: Writing
 
     /// Creates an empty log, replacing an existing one.
-    init(making directory: Int32, _ clearFields: [UInt8], _ calls: any FileSystemCalls) throws(Errno) {
-        self.calls = calls
+    init(makingIn vault: any PartHost, _ clearFields: [UInt8]) throws(Errno) {
         self.clearFields = clearFields
-        file = try calls.openRegular(
-            directory, Self.name, flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
+        file = try vault.open(.copyLog, .replacing)
         var head = [UInt8](repeating: 0, count: Self.headBytes)
         head.withUnsafeMutableBytes { head in
             head.copyBytes(from: Self.magic)
@@ -59,8 +53,8 @@ final class CopyLog {
             head.slice(Self.clearOffset, HeaderLayout.clearBytes).copyBytes(from: clearFields)
             Self.hashHead(UnsafeRawBufferPointer(head), into: head.slice(Self.headHashOffset, Self.hashBytes))
         }
-        try calls.writeFully(file, head, at: 0)
-        try calls.sync(file)
+        try file.write(head, at: 0)
+        try file.sync()
     }
 
     private static func hashHead(_ head: UnsafeRawBufferPointer, into out: UnsafeMutableRawBufferPointer) {
@@ -81,7 +75,7 @@ final class CopyLog {
             } catch { return .failure(error) }
         }
         try result.get()
-        try calls.sync(file)
+        try file.sync()
     }
 
     private func add(
@@ -97,8 +91,8 @@ final class CopyLog {
             record.setNumber(UInt64(bytes.count), 24)
             Self.hashRecord(UnsafeRawBufferPointer(record), bytes, into: record)
         }
-        try calls.writeFully(file, record, at: end)
-        try calls.writeFully(file, bytes, at: end + UInt64(Self.recordBytes))
+        try file.write(record, at: end)
+        try file.write(bytes, at: end + UInt64(Self.recordBytes))
         end += UInt64(Self.recordBytes + bytes.count)
     }
 
@@ -118,38 +112,30 @@ final class CopyLog {
     }
 
     /// Opens the log of a vault; nil if there is none. Throws `newer` if it is of a later version.
-    static func find(in vault: VaultFiles) throws(VaultError) -> CopyLog? {
-        let calls = vault.calls
-        let file: Int32
-        do throws(Errno) {
-            file = try calls.openRegular(vault.directory, name, flags: O_RDONLY, mode: 0)
-        } catch {
+    static func find(in vault: any PartHost) throws(VaultError) -> CopyLog? {
+        let file: any PartBytes
+        do throws(Errno) { file = try vault.open(.copyLog, .reading) } catch {
             if error == .noEntry { return nil }
             throw .system(error, "cannot open \(name)")
         }
         var head = [UInt8](repeating: 0, count: headBytes)
         let count: Int
-        do throws(Errno) { count = try calls.readFully(file, at: 0, into: &head) } catch {
-            calls.close(file)
+        do throws(Errno) { count = try file.read(&head, at: 0) } catch {
             throw .system(error, "cannot open \(name)")
         }
         var sum = [UInt8](repeating: 0, count: hashBytes)
         sum.withUnsafeMutableBytes { sum in head.withUnsafeBytes { hashHead($0, into: sum) } }
         guard count == headBytes, head.starts(with: magic),
             sum[...] == head[headHashOffset..<headHashOffset + hashBytes]
-        else {
-            calls.close(file)
-            return nil
-        }
+        else { return nil }
         let found = head.withUnsafeBytes { $0.number(magic.count, as: UInt16.self) }
         if found > version {
-            calls.close(file)
             let release = head.withUnsafeBytes {
                 Release(decoding: $0.slice(releaseOffset, Release.storedBytes))
             }
             throw .newer(NewerVersion(.backupLog, version: Int(found), release: release))
         }
-        return CopyLog(file, Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes]), calls)
+        return CopyLog(file, Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes]))
     }
 
     /// Whether all records up to the header are present and intact by their hashes.
@@ -178,11 +164,11 @@ final class CopyLog {
     ) throws(VaultError) -> (Record, UnsafeRawBufferPointer)? {
         var head = [UInt8](repeating: 0, count: Self.recordBytes)
         do throws(Errno) {
-            guard try calls.readFully(file, at: offset, into: &head) == head.count else { return nil }
+            guard try file.read(&head, at: offset) == head.count else { return nil }
             let length = head.withUnsafeBytes { $0.number(24, as: UInt64.self) }
             guard length <= UInt64(Self.dataBytesMax) else { return nil }
             let data = buffer.slice(0, Int(length))
-            guard try calls.readFully(file, data, at: offset + UInt64(Self.recordBytes)) == data.count else {
+            guard try file.read(data, at: offset + UInt64(Self.recordBytes)) == data.count else {
                 return nil
             }
             return Self.decode(head, UnsafeRawBufferPointer(data)).map { ($0, UnsafeRawBufferPointer(data)) }

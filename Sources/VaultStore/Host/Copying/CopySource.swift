@@ -8,26 +8,54 @@ import VaultFormat
 /// A pass begins with `begin` and ends with `isUnchanged`, which returns whether everything read in between belongs to
 /// the state whose heads `begin` returned. See the article on backups for why.
 final class CopySource {
-    let vault: VaultFiles
+    let vault: any VaultHost
     let header: Header
+    /// Whether another client has the vault meanwhile; false where that is told by bytes.
+    private let isMountedElsewhere: Bool
     /// The byte by which mounts detect this pass; nil without one.
     private var heldByte: UInt64?
 
     private static let attemptsMax = 100
     private static let pauseMicroseconds: UInt32 = 10_000
 
-    init(_ path: String, calls: any FileSystemCalls) throws(VaultError) {
-        (vault, header) = try Vault.openFiles(path, calls: calls, mayRepair: false)
+    /// A vault on a cluster is locked, unless a mount has it. `held` is that vault, if it is locked already.
+    init(_ path: String, held: (any VaultHost)?, calls: any FileSystemCalls) throws(VaultError) {
+        guard isClusterPath(path) else {
+            (vault, header) = try Vault.open(path, calls: calls, mayRepair: false)
+            isMountedElsewhere = false
+            return
+        }
+        if let held {
+            (vault, isMountedElsewhere) = (held, false)
+        } else {
+            vault = try openHost(path, calls: calls)
+            isMountedElsewhere = try !Self.lock(vault)
+        }
+        header = try Vault.readHeader(vault, mayRepair: false)
     }
 
     deinit { letGo() }
+
+    /// Returns false if another client has the vault.
+    private static func lock(_ vault: any VaultHost) throws(VaultError) -> Bool {
+        do throws(VaultError) {
+            try vault.lock()
+            return true
+        } catch {
+            guard error == .inUse else { throw error }
+            return false
+        }
+    }
 
     private func heads() throws(VaultError) -> RootSnapshot {
         try RootSnapshot(vault, header.layout)
     }
 
+    /// The file with the locked bytes; nil where there are no such locks.
+    private var file: Int32? { (vault as? VaultFiles)?.header }
+
     private func letGo() {
-        if let heldByte { try? ByteLock.letGo(vault.header, heldByte) }
+        if let heldByte, let file { try? ByteLock.letGo(file, heldByte) }
         heldByte = nil
     }
 
@@ -48,12 +76,13 @@ final class CopySource {
 
     /// Holds a byte; returns false if another backup is running, or the host has no such locks.
     private func hold() -> Bool {
+        guard let file else { return false }
         let byte = CopyLocks.copies.lowerBound + UInt64(randomNumber(below: .max))
         do throws(Errno) {
-            guard try ByteLock.firstHeld(vault.header, in: CopyLocks.copies) == nil else { return false }
-            try ByteLock.hold(vault.header, byte)
+            guard try ByteLock.firstHeld(file, in: CopyLocks.copies) == nil else { return false }
+            try ByteLock.hold(file, byte)
             heldByte = byte
-            if try ByteLock.firstHeld(vault.header, in: CopyLocks.copies) == nil { return true }
+            if try ByteLock.firstHeld(file, in: CopyLocks.copies) == nil { return true }
         } catch {
             // Without the byte, two durable roots invalidate the pass.
         }
@@ -72,19 +101,20 @@ final class CopySource {
 
     /// Whether a mount on this machine keeps what this pass needs.
     var isKept: Bool {
-        guard heldByte != nil else { return false }
+        guard heldByte != nil, let file else { return false }
         let keeping = CopyLocks.keeping..<CopyLocks.keeping + 1
-        return (try? ByteLock.firstHeld(vault.header, in: keeping)) ?? nil != nil
+        return (try? ByteLock.firstHeld(file, in: keeping)) ?? nil != nil
     }
+
+    /// Whether a mount is known that may be writing what its next root will lead to.
+    var isMounted: Bool { isKept || isMountedElsewhere }
 
     /// The vault's segments.
     func segments() throws(VaultError) -> FoundSegments { try vault.segments(header.layout) }
 
-    func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {
-        let path = header.layout.path(place)
-        do throws(Errno) {
-            let file = try vault.calls.openRegular(vault.directory, path, flags: O_RDONLY, mode: 0)
-            return OpenSegment(descriptor: file, calls: vault.calls)
-        } catch { throw .system(error, "cannot open \(path)") }
+    func open(_ place: SegmentPlace) throws(VaultError) -> any PartBytes {
+        do throws(Errno) { return try vault.open(.segment(place, header.layout), .reading) } catch {
+            throw .system(error, "cannot open \(vault.name(of: place, header.layout))")
+        }
     }
 }

@@ -20,10 +20,11 @@ struct RootSnapshot: Equatable {
     static let claimBytes =
         RootLayout.claimSlot * Geometry.pageBytes..<(RootLayout.claimSlot + 1) * Geometry.pageBytes
 
-    init(_ vault: VaultFiles, _ layout: SegmentLayout) throws(VaultError) {
+    init(_ vault: any PartHost, _ layout: SegmentLayout) throws(VaultError) {
         self.layout = layout
         do throws(Errno) {
-            (header, unreadableHeader) = try Self.read(vault, vault.header, Int(HeaderLayout.fileBytes))
+            let file = try vault.open(.header, .reading)
+            (header, unreadableHeader) = try Self.read(file, Int(HeaderLayout.fileBytes))
         } catch { throw .system(error, "cannot read the header") }
         mendHeader()
         for space in 0..<layout.spaceCount {
@@ -62,14 +63,12 @@ struct RootSnapshot: Equatable {
         }
     }
 
-    /// Reads up to `count` bytes at `offset` of a file. Returns the bytes present, and the unreadable ranges of them.
-    private static func read(
-        _ vault: VaultFiles, _ file: Int32, _ count: Int, at offset: UInt64 = 0
-    ) throws(Errno) -> ([UInt8], [Range<Int>]) {
+    /// Reads up to `count` bytes at the beginning. Returns the bytes present, and the unreadable ranges of them.
+    private static func read(_ file: any PartBytes, _ count: Int) throws(Errno) -> ([UInt8], [Range<Int>]) {
         var bytes = [UInt8](repeating: 0, count: count)
         let result = bytes.withUnsafeMutableBytes {
             bytes -> Result<(count: Int, unreadable: [Range<Int>]), Errno> in
-            do throws(Errno) { return .success(try vault.calls.readAround(file, bytes, at: offset)) } catch {
+            do throws(Errno) { return .success(try file.readAround(bytes, at: 0)) } catch {
                 return .failure(error)
             }
         }
@@ -78,15 +77,14 @@ struct RootSnapshot: Equatable {
     }
 
     private static func readRoots(
-        _ vault: VaultFiles, _ layout: SegmentLayout, _ place: SegmentPlace
+        _ vault: any PartHost, _ layout: SegmentLayout, _ place: SegmentPlace
     ) throws(VaultError) -> ([UInt8], [Range<Int>]) {
-        let path = layout.path(place)
         do throws(Errno) {
-            let file = try vault.calls.openRegular(vault.directory, path, flags: O_RDONLY, mode: 0)
-            defer { vault.calls.close(file) }
-            return try read(vault, file, rootBytes, at: layout.start(place))
+            return try read(try vault.open(.segment(place, layout), .reading), rootBytes)
         } catch {
-            throw error == .noEntry ? .damaged("\(path) is missing") : .system(error, "cannot read a root")
+            throw error == .noEntry
+                ? .damaged("\(vault.name(of: place, layout)) is missing")
+                : .system(error, "cannot read a root")
         }
     }
 

@@ -9,13 +9,12 @@ import VaultFormat
 /// beyond the ends of its files, which nothing in it refers to, are written directly. Any other copy is written
 /// directly, and has no header until the end.
 final class CopyTarget {
-    let vault: VaultFiles
+    let vault: any VaultHost
     let isWhole: Bool
     private let header: Header
     private var layout: SegmentLayout { header.layout }
-    private let calls: any FileSystemCalls
     private var log: CopyLog?
-    private var open: (place: SegmentPlace, segment: OpenSegment, isWritten: Bool)?
+    private var open: (place: SegmentPlace, segment: any PartBytes, isWritten: Bool)?
     private var hasNewFiles = false
     private let comparison = UnsafeMutableRawBufferPointer.allocate(
         byteCount: CopyLog.dataBytesMax, alignment: Geometry.pageBytes)
@@ -28,16 +27,7 @@ final class CopyTarget {
     /// Throws `notEmpty` if the directory has other files, and `otherVault` if it has another vault.
     init(_ path: String, of header: Header, calls: any FileSystemCalls) throws(VaultError) {
         self.header = header
-        self.calls = calls
-        let directory = try Self.openDirectory(path, calls)
-        VaultFiles.dropTraces(in: directory, calls)
-        do throws(VaultError) {
-            let file = try Self.openHeader(directory, path, calls)
-            vault = VaultFiles(calls: calls, directory: directory, header: file, ownsHeader: true)
-        } catch {
-            calls.close(directory)
-            throw error
-        }
+        vault = try openForCopy(path, calls: calls)
         try vault.lock()
         isWhole = try Self.isWhole(vault, path, header)
         if isWhole {
@@ -61,33 +51,9 @@ final class CopyTarget {
 
     // MARK: Opening
 
-    private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError)
-        -> Int32
-    {
-        do throws(Errno) {
-            do throws(Errno) { try calls.makeDirectory(AT_FDCWD, path, mode: 0o700) } catch
-                where error == .exists
-            {}
-            return try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
-        } catch { throw .system(error, "cannot make \(path)") }
-    }
-
-    /// Opens the copy's header; creates an empty one if the directory is empty.
-    private static func openHeader(
-        _ directory: Int32, _ path: String, _ calls: any FileSystemCalls
-    ) throws(VaultError) -> Int32 {
-        do throws(Errno) {
-            let isEmpty = try calls.list(directory).isEmpty
-            let flags = O_RDWR | (isEmpty ? O_CREAT : 0)
-            return try calls.openRegular(directory, VaultFiles.headerName, flags: flags, mode: 0o600)
-        } catch {
-            throw error == .noEntry ? .notEmpty(path) : failure(error)
-        }
-    }
-
     /// Whether the copy has a state that must be kept. Applies a whole log. Under the copy's lock.
     private static func isWhole(
-        _ vault: VaultFiles, _ path: String, _ header: Header
+        _ vault: any VaultHost, _ path: String, _ header: Header
     ) throws(VaultError) -> Bool {
         if let found = try validHeader(vault) {
             guard found.clearFields == header.clearFields else { throw .otherVault }
@@ -104,7 +70,7 @@ final class CopyTarget {
         return true
     }
 
-    private static func validHeader(_ vault: VaultFiles) throws(VaultError) -> Header? {
+    private static func validHeader(_ vault: any VaultHost) throws(VaultError) -> Header? {
         do throws(VaultError) {
             return try Header.read(from: vault, mayRepair: false)
         } catch {
@@ -113,26 +79,19 @@ final class CopyTarget {
         }
     }
 
-    private static func isBare(_ vault: VaultFiles) throws(VaultError) -> Bool {
-        do throws(Errno) {
-            let names = try vault.calls.list(vault.directory)
-            let headerBytes = try vault.calls.status(vault.header).size
-            return headerBytes == 0
-                && names.allSatisfy { $0 == VaultFiles.headerName || $0 == CopyLog.name }
-        } catch { throw failure(error) }
+    private static func isBare(_ vault: any PartHost) throws(VaultError) -> Bool {
+        do throws(Errno) { return try vault.isBare() } catch { throw failure(error) }
     }
 
     /// Begins a first copy: creates a log that names the vault, unless there is one, and the segments' directory.
     private func beginFirst() throws(VaultError) {
         let isBegun = try CopyLog.find(in: vault) != nil
         try changing { () throws(Errno) in
-            if !isBegun { _ = try CopyLog(making: vault.directory, header.clearFields, calls) }
-            try calls.sync(vault.directory)
+            if !isBegun { _ = try CopyLog(makingIn: vault, header.clearFields) }
+            try vault.syncNames()
             if layout.isShared { return }
-            do throws(Errno) {
-                try calls.makeDirectory(vault.directory, layout.directoryPath, mode: 0o700)
-            } catch  where error == .exists {}
-            try calls.sync(vault.directory)
+            try vault.makeSegmentsPlace(layout)
+            try vault.syncNames()
         }
     }
 
@@ -140,38 +99,34 @@ final class CopyTarget {
 
     /// Bytes of a segment that the copy has.
     func bytes(of place: SegmentPlace) -> UInt64 {
-        layout.bytes(place, ofFile: vault.fileBytes(layout.path(place)) ?? 0)
+        (try? vault.open(.segment(place, layout), .reading).size()) ?? 0
     }
 
     /// Bytes available on the copy's disk.
     func hostAvailable() throws(VaultError) -> UInt64 {
-        try changing { () throws(Errno) in try calls.hostStatus(vault.directory).availableBytes }
+        try changing { () throws(Errno) in try vault.availableBytes() }
     }
 
     /// Begins a segment; creates its file if it is missing. Returns the bytes that the copy has of it.
     func begin(_ place: SegmentPlace) throws(VaultError) -> UInt64 {
         try endSegment()
         return try changing { () throws(Errno) in
-            let file: Int32
-            do throws(Errno) {
-                file = try calls.openRegular(vault.directory, layout.path(place), flags: O_RDWR, mode: 0)
-            } catch  where error == .noEntry {
-                let flags = O_RDWR | O_CREAT
-                file = try calls.openRegular(
-                    vault.directory, layout.path(place), flags: flags, mode: 0o600)
+            let segment: any PartBytes
+            do throws(Errno) { segment = try vault.open(.segment(place, layout), .writing) } catch
+                where error == .noEntry
+            {
+                segment = try vault.open(.segment(place, layout), .making)
                 hasNewFiles = true
             }
-            open = (place, OpenSegment(descriptor: file, calls: calls), false)
-            return layout.bytes(place, ofFile: try calls.status(file).size)
+            open = (place, segment, false)
+            return try segment.size()
         }
     }
 
     /// Reads the copy's bytes of the segment. Returns how many there are.
     private func read(_ offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(VaultError) -> Int {
         guard let open else { return 0 }
-        do throws(Errno) {
-            return try calls.readFully(open.segment.descriptor, bytes, at: layout.start(open.place) + offset)
-        } catch {
+        do throws(Errno) { return try open.segment.read(bytes, at: offset) } catch {
             throw .system(error, "cannot read the copy")
         }
     }
@@ -226,11 +181,11 @@ final class CopyTarget {
         guard let open else { return }
         try changing { () throws(Errno) in
             if isWhole && offset < end {
-                if log == nil { log = try CopyLog(making: vault.directory, header.clearFields, calls) }
+                if log == nil { log = try CopyLog(makingIn: vault, header.clearFields) }
                 try log?.add(open.place, offset, bytes)
             } else {
                 self.open?.isWritten = true
-                try calls.writeFully(open.segment.descriptor, bytes, at: layout.start(open.place) + offset)
+                try open.segment.write(bytes, at: offset)
             }
         }
         bytesWritten += UInt64(bytes.count)
@@ -241,7 +196,7 @@ final class CopyTarget {
         guard let ended = open else { return }
         open = nil
         if ended.isWritten {
-            try changing { () throws(Errno) in try calls.dataSync(ended.segment.descriptor) }
+            try changing { () throws(Errno) in try ended.segment.sync() }
         }
     }
 
@@ -273,9 +228,9 @@ final class CopyTarget {
         let isSameHeader = try currentHeader() == heads.header
         if log == nil && isSameHeader { return }
         try changing { () throws(Errno) in
-            if log == nil { log = try CopyLog(making: vault.directory, header.clearFields, calls) }
+            if log == nil { log = try CopyLog(makingIn: vault, header.clearFields) }
             try log?.end(with: heads.header)
-            try calls.sync(vault.directory)
+            try vault.syncNames()
         }
         // From now on the copy may depend on its log, so a failure no longer removes it.
         let whole = log
@@ -308,15 +263,16 @@ final class CopyTarget {
     private func currentHeader() throws(VaultError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
         do throws(Errno) {
-            let count = try calls.readFully(vault.header, at: 0, into: &bytes)
+            let count = try vault.open(.header, .reading).read(&bytes, at: 0)
             return Array(bytes.prefix(count))
         } catch { throw .system(error, "cannot read the copy's header") }
     }
 
     private func finishFirst(_ heads: RootSnapshot) throws(VaultError) {
         try changing { () throws(Errno) in
-            try calls.writeFully(vault.header, heads.header, at: 0)
-            try calls.sync(vault.header)
+            let file = try vault.open(.header, .writing)
+            try file.write(heads.header, at: 0)
+            try file.sync()
         }
         bytesWritten += UInt64(heads.header.count)
         try CopyLog.remove(from: vault)
@@ -324,9 +280,7 @@ final class CopyTarget {
 
     private func syncDirectories() throws(VaultError) {
         guard hasNewFiles else { return }
-        let directory = try vault.openSegments(layout)
-        defer { calls.close(directory) }
-        try changing { () throws(Errno) in try calls.sync(directory) }
+        try vault.syncSegmentNames(layout)
         hasNewFiles = false
     }
 }

@@ -31,7 +31,7 @@ public final class HeaderRestoration {
     }
 
     public let present: Present
-    private let vault: VaultFiles
+    private let vault: any VaultHost
     private let header: Header
     /// Whether the header's file was created only to be locked: then it is removed unless the header is written.
     private var removesFile: Bool
@@ -46,40 +46,40 @@ public final class HeaderRestoration {
             VaultFiles.dropTraces(of: path, calls)
             throw error
         }
-        (vault, removesFile) = try VaultFiles.openForRestoring(path, calls: calls)
+        (vault, removesFile) = try openForRestoring(path, calls: calls)
         do throws(VaultError) {
             try vault.lock()
             present = try HeaderRestoration.judge(vault, header)
         } catch {
-            if removesFile { try? calls.unlink(vault.directory, VaultFiles.headerName) }
+            if removesFile { try? vault.removeHeader() }
             throw error
         }
     }
 
-    deinit { if removesFile { try? vault.calls.unlink(vault.directory, VaultFiles.headerName) } }
+    deinit { if removesFile { try? vault.removeHeader() } }
 
     /// Writes copy A, syncs, writes copy B, syncs, like every change of the header.
     public func write() throws(VaultError) {
-        let calls = vault.calls
         do throws(Errno) {
             removesFile = false
-            let size = try calls.status(vault.header).size
+            let file = try vault.open(.header, .writing)
+            let size = try file.size()
             if size < HeaderLayout.fileBytes {
                 // Only behind the present end: the bytes before it may hold a valid copy, which must stay until the
                 // other is whole.
-                try calls.writeFully(vault.header, Array(header.image()[Int(size)...]), at: size)
-                try calls.sync(vault.header)
+                try file.write(Array(header.image()[Int(size)...]), at: size)
+                try file.sync()
             }
         } catch { throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the header") }
         try header.write(to: vault)
-        do throws(Errno) { try calls.sync(vault.directory) } catch {
+        do throws(Errno) { try vault.syncNames() } catch {
             throw .system(error, "cannot write the vault")
         }
         vault.blurTraces(header.layout)
     }
 
-    private static func judge(_ vault: VaultFiles, _ header: Header) throws(VaultError) -> Present {
-        try checkSegments(vault, header)
+    private static func judge(_ vault: any VaultHost, _ header: Header) throws(VaultError) -> Present {
+        try vault.requireFitting(header)
         do throws(VaultError) {
             let own = try Header.read(from: vault, mayRepair: false)
             guard own.clearBytes == header.clearBytes else {
@@ -91,38 +91,6 @@ public final class HeaderRestoration {
         } catch {
             if error == .headerDamaged { return .none }
             throw error
-        }
-    }
-
-    /// Throws `foreignHeader` if the vault's segments contradict the header's spaces or segment size. Segments may be
-    /// missing or damaged.
-    private static func checkSegments(_ vault: VaultFiles, _ header: Header) throws(VaultError) {
-        let layout = header.layout
-        if layout.isShared { return try checkSpaces(vault, layout) }
-        if vault.fileBytes(SegmentLayout.sharedName) != nil {
-            throw .foreignHeader("it describes one space, the vault has several")
-        }
-        let listing = try vault.listing(layout)
-        for number in listing.numbers + listing.distant {
-            // A segment's file is as long as its written part.
-            let bytes = vault.fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
-            guard bytes <= header.segmentBytes else {
-                throw .foreignHeader("it describes smaller segments than the vault has")
-            }
-        }
-    }
-
-    private static func checkSpaces(_ vault: VaultFiles, _ layout: SegmentLayout) throws(VaultError) {
-        guard let size = vault.fileBytes(SegmentLayout.sharedName) else {
-            throw .foreignHeader("it describes \(layout.spaceCount) spaces, the vault has one")
-        }
-        guard size >= layout.rowBytes else {
-            throw .foreignHeader("it describes larger segments than the vault has, or more spaces")
-        }
-        guard size % layout.rowBytes == 0 else {
-            throw .foreignHeader(
-                "it describes other spaces than the vault has (or growing the vault was interrupted: then truncate "
-                    + "\(SegmentLayout.sharedName) to \(size / layout.rowBytes * layout.rowBytes) bytes)")
         }
     }
 }

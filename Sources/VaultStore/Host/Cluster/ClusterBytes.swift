@@ -1,0 +1,151 @@
+import ClusterIO
+import Glibc
+import LinuxIO
+import VaultFormat
+
+/// A part of a vault on a cluster, striped over objects.
+final class ClusterBytes: PartBytes {
+    /// The objects of a part.
+    enum Stripe {
+        case header
+        case segment(Int, bytesMax: UInt64)
+        /// Of a log with that name.
+        case log(String)
+    }
+
+    private let vault: VaultCluster
+    private let stripe: Stripe
+    /// The part's end, once it is known.
+    private var end: UInt64?
+
+    private static let objectBytes = ClusterAddress.objectBytes
+
+    init(_ vault: VaultCluster, _ stripe: Stripe) { (self.vault, self.stripe) = (vault, stripe) }
+
+    private func object(_ index: Int) -> String {
+        switch stripe {
+        case .header: vault.address.header
+        case .segment(let number, _): vault.address.object(number, index)
+        case .log(let log): vault.address.object(ofLog: log, index)
+        }
+    }
+
+    // MARK: Sizes
+
+    func size() throws(Errno) -> UInt64 {
+        if let end { return end }
+        let found =
+            switch stripe {
+            case .header: try vault.pool.size(of: object(0)) ?? 0
+            case .segment(_, let bytesMax): try segmentEnd(bytesMax)
+            case .log: try logEnd()
+            }
+        end = found
+        return found
+    }
+
+    /// Its objects may be missing in between.
+    private func segmentEnd(_ bytesMax: UInt64) throws(Errno) -> UInt64 {
+        for index in stride(from: Int((bytesMax - 1) / Self.objectBytes), through: 0, by: -1) {
+            if let size = try vault.pool.size(of: object(index)) {
+                return min(bytesMax, UInt64(index) * Self.objectBytes + size)
+            }
+        }
+        throw .noEntry
+    }
+
+    /// A log was written from the beginning on.
+    private func logEnd() throws(Errno) -> UInt64 {
+        var end: UInt64 = 0
+        while let size = try vault.pool.size(of: object(Int(end / Self.objectBytes))) {
+            end += size
+            if size < Self.objectBytes { break }
+        }
+        return end
+    }
+
+    // MARK: Bytes
+
+    /// The parts of a range, by object.
+    private func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
+        var parts: [(index: Int, range: Range<UInt64>)] = []
+        var start = range.lowerBound
+        while start < range.upperBound {
+            let index = start / Self.objectBytes
+            let end = min(range.upperBound, (index + 1) * Self.objectBytes)
+            parts.append((Int(index), start - index * Self.objectBytes..<end - index * Self.objectBytes))
+            start = end
+        }
+        return parts
+    }
+
+    func readAround(
+        _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(Errno) -> (count: Int, unreadable: [Range<Int>]) {
+        (try read(bytes, at: offset), [])
+    }
+
+    func read(_ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+        let end = try size()
+        let count = offset < end ? Int(min(UInt64(bytes.count), end - offset)) : 0
+        var done = 0
+        let reads = parts(offset..<offset + UInt64(count)).map { index, range in
+            defer { done += range.count }
+            return ClusterPool.Read(object(index), at: range.lowerBound, into: bytes.slice(done, range.count))
+        }
+        for (read, found) in zip(reads, try vault.pool.read(reads)) where found ?? 0 < read.bytes.count {
+            // A hole.
+            read.bytes.slice(found ?? 0, read.bytes.count - (found ?? 0)).zero()
+        }
+        return count
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) {
+        // One that writes behind its end has to know it.
+        let end = try size()
+        var done = 0
+        for (index, range) in parts(offset..<offset + UInt64(bytes.count)) {
+            let some = bytes.slice(done, range.count)
+            try noting { () throws(Errno) in
+                try vault.pool.start(
+                    locked(index) + [.write(some, at: range.lowerBound)], on: object(index), .refuse)
+            }
+            done += range.count
+        }
+        self.end = max(end, offset + UInt64(bytes.count))
+    }
+
+    /// Only of the header, which is one object.
+    func truncate(to size: UInt64) throws(Errno) {
+        try noting { () throws(Errno) in
+            try vault.pool.apply(locked(0) + [.truncation(size)], on: object(0))
+        }
+        end = size
+    }
+
+    func sync() throws(Errno) {
+        try noting { () throws(Errno) in
+            try vault.pool.settle()
+            try vault.lease.requireHeld()
+        }
+    }
+
+    /// The step by which the header and the objects with roots are changed only under this client's lock.
+    private func locked(_ index: Int) throws(Errno) -> [ClusterPool.Step] {
+        try vault.lease.requireHeld()
+        switch stripe {
+        case .segment(let number, _) where number < 2 && index == 0:
+            try vault.lease.requireLock(of: object(0))
+        case .header: break
+        default: return []
+        }
+        return [.lock(vault.lease.clusterLock)]
+    }
+
+    private func noting(_ body: () throws(Errno) -> Void) throws(Errno) {
+        do throws(Errno) { try body() } catch {
+            vault.lease.note(error)
+            throw error.rawValue == EBUSY ? Errno(ESHUTDOWN) : error
+        }
+    }
+}
