@@ -1,4 +1,5 @@
-"""A Ceph cluster of one monitor and one OSD on 127.0.0.1, in a directory of its own."""
+"""A Ceph cluster of one monitor and some OSDs on 127.0.0.1, in a directory of its own."""
+import json
 import os
 import pathlib
 import random
@@ -22,7 +23,7 @@ admin socket =
 crash dir = {dir}
 log file = {dir}/$name.log
 mon cluster log file = {dir}/cluster.log
-osd pool default size = 1
+osd pool default size = {copies}
 osd pool default min size = 1
 osd crush chooseleaf type = 0
 osd heartbeat grace = 4
@@ -31,12 +32,17 @@ osd pool default read lease ratio = 0.1
 mon allow pool size one = true
 mon warn on pool no redundancy = false
 mon data avail crit = 0
+mon osd min down reporters = 1
 mon osd initial require min compat client = octopus
 [mon]
 mon data = {dir}/mon
 [osd]
-osd data = {dir}/osd
+admin socket = {dir}/$name.asok
+osd data = {dir}/osd.$id
 osd objectstore = bluestore
+osd scrub load threshold = 1000
+osd scrub backoff ratio = 0
+osd scrub interval randomize ratio = 0
 bluestore block path =
 bluestore block create = true
 bluestore block size = 8589934592
@@ -59,24 +65,25 @@ def free_port():
 
 
 class Cluster:
-    """Started when made; `end` kills it and removes its directory."""
+    """Started when made; `end` kills it and removes its directory. Each object is on `copies` of its `osds`."""
 
     POOL = "photos"
 
-    def __init__(self, directory):
+    def __init__(self, directory, osds=1, copies=1):
         self.dir = pathlib.Path(directory)
         self.configuration = self.dir / "ceph.conf"
         self.dir.mkdir()
-        for name in ["mon", "osd"]:
-            (self.dir / name).mkdir()
+        (self.dir / "mon").mkdir()
         self.pids = {}
         port, fsid = free_port(), uuid.uuid4()
-        self.configuration.write_text(SETTINGS.format(dir=self.dir, port=port, fsid=fsid))
+        self.configuration.write_text(
+            SETTINGS.format(dir=self.dir, port=port, fsid=fsid, copies=copies)
+        )
         keys = self.dir / "keyring"
         for client, caps in [
             ("mon.", ["mon", "allow *"]),
             ("client.admin", ["mon", "allow *", "osd", "allow *"]),
-            ("osd.0", ["mon", "allow profile osd", "osd", "allow *"]),
+            *[(f"osd.{osd}", ["mon", "allow profile osd", "osd", "allow *"]) for osd in range(osds)],
         ]:
             pairs = [word for pair in zip(caps[::2], caps[1::2]) for word in ["--cap", *pair]]
             new = [] if keys.exists() else ["--create-keyring"]
@@ -86,10 +93,12 @@ class Cluster:
         self.run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", address, monmap)
         self.run("ceph-mon", "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", keys)
         self.start("mon", "ceph-mon", "-i", "a")
-        osd = uuid.uuid4()
-        self.ceph("osd", "new", osd, "0")
-        self.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
-        self.start_osd()
+        for osd in range(osds):
+            (self.dir / f"osd.{osd}").mkdir()
+            identity = uuid.uuid4()
+            self.ceph("osd", "new", identity, osd)
+            self.run("ceph-osd", "-i", osd, "--mkfs", "--osd-uuid", identity)
+            self.start_osd(osd)
         self.ceph("osd", "pool", "create", self.POOL, "8", "8")
         # An answered write says that the placement groups are active.
         self.run("rados", "-p", self.POOL, "put", "ready", self.configuration)
@@ -115,12 +124,67 @@ class Cluster:
             [*words, "-f"], env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    def start_osd(self):
-        self.start("osd", "ceph-osd", "-i", "0")
+    def start_osd(self, osd=0):
+        self.start(f"osd.{osd}", "ceph-osd", "-i", str(osd))
 
-    def kill_osd(self):
-        self.pids["osd"].kill()
-        self.pids["osd"].wait()
+    def kill_osd(self, osd=0):
+        process = self.pids.pop(f"osd.{osd}")
+        process.kill()
+        process.wait()
+
+    def lose_osd(self, osd):
+        """Kills an OSD for good, with its disk. Others get its copies."""
+        self.kill_osd(osd)
+        shutil.rmtree(self.dir / f"osd.{osd}")
+        self.ceph("osd", "out", osd)
+
+    def ask_osd(self, osd, **command):
+        """Sends a command to an OSD; None if it refuses. Without a manager there is only this way."""
+        with socket.socket(socket.AF_UNIX) as channel:
+            channel.settimeout(60)
+            channel.connect(str(self.dir / f"osd.{osd}.asok"))
+            channel.sendall(json.dumps(command).encode() + b"\0")
+            with channel.makefile("rb") as answer:
+                text = answer.read(int.from_bytes(answer.read(4), "big"))
+        return json.loads(text) if text.startswith(b"{") else None
+
+    def groups(self):
+        """The pool's placement groups, and for each the OSD that answers for it."""
+        pools = json.loads(self.ceph("osd", "dump", "-f", "json"))["pools"]
+        pool = next(pool for pool in pools if pool["pool_name"] == self.POOL)
+        groups = [f"{pool['pool']}.{number:x}" for number in range(pool["pg_num"])]
+        return {group: json.loads(self.ceph("pg", "map", group, "-f", "json"))["acting"][0] for group in groups}
+
+    def wait_for_recovery(self):
+        """Until each object is on as many OSDs as it should be."""
+        states = []
+        for _ in range(240):
+            answers = [self.ask_osd(osd, prefix="query", pgid=group) for group, osd in self.groups().items()]
+            states = [answer and answer["state"] for answer in answers]
+            if set(states) == {"active+clean"}:
+                return
+            time.sleep(0.5)
+        raise RuntimeError(f"no recovery: {states}")
+
+    def scrub(self):
+        """Compares all copies and their checksums. Returns the lines of the OSDs about it, for all groups."""
+        log = self.dir / "cluster.log"
+        begun = len(log.read_text().splitlines())
+        self.set_scrubbing(1)
+        for _ in range(240):
+            lines = [line for line in log.read_text().splitlines()[begun:] if " deep-scrub " in line]
+            ended = {group: [line for line in lines if f" {group} deep" in line][1:] for group in self.groups()}
+            if all(ended.values()):
+                self.set_scrubbing(7 * 86_400)
+                return [line for line in lines if "starts" not in line]
+            time.sleep(0.5)
+        raise RuntimeError(f"no scrub: {lines}")
+
+    def set_scrubbing(self, seconds):
+        """Scrubs each group so often: one that is told to scrub may wait for days."""
+        for osd in {name.removeprefix("osd.") for name in self.pids if name.startswith("osd.")}:
+            for name in ["deep_scrub_interval", "scrub_max_interval", "scrub_min_interval"]:
+                self.ask_osd(osd, prefix="config set", var=f"osd_{name}", val=[str(seconds)])
 
     def set_full(self, isFull):
         """Makes the cluster take itself for full, or no longer."""
