@@ -10,6 +10,7 @@ package final class ClusterPool: @unchecked Sendable {
     let cluster: Librados.Handle
     let pool: Librados.Handle
     private let writes = PendingWrites()
+    private let gathered = GatheredWrites()
     let meter = RequestMeter()
     let watches = Mutex<[Watch]>([])
 
@@ -203,6 +204,28 @@ package final class ClusterPool: @unchecked Sendable {
             writes.isFull = false
             return
         }
+        try gathered.flush([object], start: startBatch)
+        try startNow(steps, on: object, whenFull)
+    }
+
+    /// As `start`, also on a full cluster. A small write waits for others to the same object, until the next `settle`
+    /// at most.
+    ///
+    /// - Parameter lock: required for the write, in the same operation.
+    package func gather(
+        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, on object: String, lock: ClusterLock?
+    ) throws(Errno) {
+        guard bytes.count <= GatheredWrites.pieceBytesMax else {
+            return try start((lock.map { [.lock($0)] } ?? []) + [.write(bytes, at: offset)], on: object)
+        }
+        try gathered.add(Array(bytes), at: offset, of: object, lock, start: startBatch)
+    }
+
+    private func startBatch(_ object: String, _ batch: GatheredWrites.Batch) throws(Errno) {
+        try startNow(batch.steps, on: object, .force)
+    }
+
+    private func startNow(_ steps: [Step], on object: String, _ whenFull: WhenFull) throws(Errno) {
         try repeatFailed()
         let write = PendingWrites.Write(writes, object, steps)
         writes.begin(write)
@@ -280,6 +303,7 @@ package final class ClusterPool: @unchecked Sendable {
 
     /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable.
     package func settle(_ objects: Set<String>? = nil) throws(Errno) {
+        try gathered.flush(objects, start: startBatch)
         writes.drain(objects)
         try repeatFailed()
         if objects == nil, let failure = writes.takeFailure() { throw failure }

@@ -6,8 +6,8 @@ import VaultFormat
 /// The segments of the space of a vault on a cluster, striped over objects.
 ///
 /// Writes return before they are answered, except that a root is begun only once all writes before it are durable: an
-/// earlier mount has left none without. An
-/// object that does not exist, of a segment that does, is a hole.
+/// earlier mount has left none without. Small ones wait for others to the same object, until a root, a sync or a read.
+/// An object that does not exist, of a segment that does, is a hole.
 final class ClusterSegments: SegmentHost, @unchecked Sendable {
     private let vault: VaultCluster
     private let layout: SegmentLayout
@@ -77,9 +77,15 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
             var done = 0
             for part in parts(offset..<offset + UInt64(bytes.count)) {
                 let some = bytes.slice(done, part.range.count)
-                try start(
-                    .write(some, at: part.range.lowerBound), segment, part.index,
-                    kind == .other ? .force : .refuse)
+                if kind == .other && !isRoot {
+                    try pool.gather(
+                        some, at: part.range.lowerBound, on: object(segment, part.index),
+                        lock: lockNeeded(segment, part.index))
+                } else {
+                    try start(
+                        .write(some, at: part.range.lowerBound), segment, part.index,
+                        kind == .other ? .force : .refuse)
+                }
                 done += part.range.count
             }
         } catch { throw failed(error) }
@@ -91,13 +97,17 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         try pool.start(locked(step, segment, index), on: object(segment, index), whenFull)
     }
 
-    /// The objects with the roots are changed only under this client's lock.
     private func locked(
         _ step: ClusterPool.Step, _ segment: Int, _ index: Int
     ) throws(Errno) -> [ClusterPool.Step] {
-        guard segment < 2, index == 0 else { return [step] }
+        try lockNeeded(segment, index).map { [.lock($0), step] } ?? [step]
+    }
+
+    /// The objects with the roots are changed only under this client's lock. Nil for any other object.
+    private func lockNeeded(_ segment: Int, _ index: Int) throws(Errno) -> ClusterLock? {
+        guard segment < 2, index == 0 else { return nil }
         try vault.lease.requireLock(of: object(segment, index))
-        return [.lock(vault.lease.clusterLock), step]
+        return vault.lease.clusterLock
     }
 
     func sync() throws(StoreError) {
