@@ -41,7 +41,7 @@ package func isOfLivePhoto(_ photo: PhotoRow) -> Bool {
 }
 
 /// Raw formats that are not told apart have the type of the TIFF files on which they are based.
-private func isRaw(_ photo: PhotoRow, _ name: [UInt8]) -> Bool {
+package func isRaw(_ photo: PhotoRow, _ name: [UInt8]) -> Bool {
     guard photo.mediaType == .tiff else { return photo.mediaType?.isRaw ?? false }
     let ending = String(decoding: name.suffix(5), as: UTF8.self).lowercased()
     return !ending.hasSuffix(".tif") && ending != ".tiff"

@@ -26,6 +26,13 @@ struct Migration: Sendable {
                 "CREATE INDEX extent_sector ON extent(sector, length)",
                 "CREATE INDEX identity_sector ON identity(sector, length)",
             ]),
+        // Photos have hashes of their standard thumbnails; those of all that are there are to be computed.
+        Migration(
+            version: 4, release: Release(major: 0, minor: 1),
+            statements: [
+                "CREATE TABLE likeness(block INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT",
+                "DELETE FROM thumbnail_pending", "UPDATE counter SET pictured=16",
+            ]),
     ]
 
     /// Whether a reader must see it done: an index alone changes no query's result.

@@ -26,6 +26,8 @@ import VaultFormat
 ///   filling them if `fill` is 1; `format` is 0 for JPEG, 1 for PNG. `length` -1 records that none can be made.
 /// - `thumbnail_pending`: ranges of inode numbers, `first` inclusive, `end` exclusive, whose photos may lack a standard
 ///   thumbnail. Ranges do not overlap. All photos from `counter.pictured` on may lack one too, without a range here.
+/// - `likeness`: hashes of photos' standard thumbnails, 8 bytes each: those of inodes 64 b to 64 b + 63 in block b. See
+///   `LikenessTable`.
 /// - `counter`: the next IDs, and totals: bytes of all photos, and bytes that their pictures take.
 /// - `orphan`: inodes without a name that are still in use. `classification_pending`: directories renamed from a
 ///   working name, whose files await classification; files that were synced before they were closed.
@@ -94,6 +96,7 @@ struct Schema: Sendable {
             version INTEGER NOT NULL,
             PRIMARY KEY(ino, width, height, fill, format)) STRICT, WITHOUT ROWID;
         CREATE TABLE thumbnail_pending(first INTEGER PRIMARY KEY, end INTEGER NOT NULL) STRICT;
+        CREATE TABLE likeness(block INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
         CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE classification_pending(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE trash(

@@ -54,6 +54,14 @@ public struct Limits: Sendable, Hashable {
     public var nameHashes = 1 << 18
     /// Numbered names in views that are read together to find a free one.
     public var numberedNames = 256
+    /// Photos among which similar ones are found: the newest. 70 bytes each, while they are compared.
+    public var comparedLikenesses = 1 << 20
+    /// Groups of similar photos that are shown.
+    public var similarGroups = 10_000
+    /// Blocks of hashes read per acquisition of the catalogue's lock: a few milliseconds.
+    public var likenessBlocks = 1024
+    /// Photos that left views in a session whose groups keep their names.
+    public var removedLikenesses = 16_384
     /// Closed directories whose listings the kernel keeps.
     public var keptListings = 16_384
     /// Threads that received ESTALE and may retry.
@@ -145,6 +153,10 @@ public struct Limits: Sendable, Hashable {
         limits.readNames = 1
         limits.nameHashes = 1
         limits.numberedNames = 1
+        limits.comparedLikenesses = 16
+        limits.similarGroups = 4
+        limits.likenessBlocks = 1
+        limits.removedLikenesses = 1
         limits.keptListings = 1
         // Fewer do not work: every concurrent thread may have to retry, or link or open a file it looked up.
         limits.retryingThreads = 64

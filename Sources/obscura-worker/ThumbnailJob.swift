@@ -9,6 +9,10 @@ func serveRequest(
     switch request.job {
     case .thumbnail:
         return makeThumbnail(request, picture: picture, result: result)
+    case .likeness:
+        guard let hash = likenessHash(of: picture, in: request.size) else { return false }
+        storeResult([withUnsafeBytes(of: hash) { Array($0) }], into: result)
+        return true
     case .stack:
         guard let composition = CompositionRequest(picture.whole),
             let pixels = drawStack(composition, size: request.size.box)

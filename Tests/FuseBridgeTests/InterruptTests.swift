@@ -141,6 +141,10 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
         return [0xFF, 0xD8, 0xFF, 0xD9]
     }
 
+    func likenessHash(of jpeg: [UInt8], unless cancellation: Cancellation) throws(ThumbnailError) -> UInt64? {
+        nil
+    }
+
     private func wakeAll() { change.withLock { change.broadcast() } }
 
     func composeStack(

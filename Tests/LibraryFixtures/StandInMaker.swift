@@ -26,6 +26,8 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     /// Under `change`.
     private var cancelledCount = 0
     private var restCount = 0
+    /// Under `lock`.
+    private var hashCount = 0
     /// Under `lock`: pictures in the making, now and at most.
     private var atOnce = (now: 0, most: 0)
 
@@ -51,6 +53,8 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     var cancellations: Int { change.withLock { cancelledCount } }
     /// The largest number of pictures that were made at the same time.
     var mostAtOnce: Int { lock.withLock { atOnce.most } }
+    /// Pictures that were hashed.
+    var hashed: Int { lock.withLock { hashCount } }
     var rests: Int { lock.withLock { restCount } }
 
     /// From now on callers wait, until `letGo`.
@@ -97,13 +101,27 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         if bytes.firstRange(of: Array("undecodable".utf8)) != nil || size.width > sideMax {
             throw .undecodable
         }
-        let text = Array(
-            "\(size.width)x\(size.height) \(size.isFilled) of \(bytes.hashValue) ".utf8)
+        let text =
+            Array(
+                "\(size.width)x\(size.height) \(size.isFilled) of \(bytes.hashValue) ".utf8)
+            + Self.hash(of: bytes)
         let padding = [UInt8](repeating: 7, count: paddingBytes)
         switch format {
         case .jpeg: return [0xFF, 0xD8, 0xFF] + text + padding + [0xFF, 0xD9]
         case .png: return pngHeader + text + padding
         }
+    }
+
+    /// The hash of a picture whose source holds "alike " and the hash in 16 hexadecimal digits; nil for any other.
+    func likenessHash(of jpeg: [UInt8], unless cancellation: Cancellation) throws(ThumbnailError) -> UInt64? {
+        lock.withLock { hashCount += 1 }
+        return UInt64(String(decoding: Self.hash(of: jpeg).dropFirst(6), as: UTF8.self), radix: 16)
+    }
+
+    private static func hash(of bytes: [UInt8]) -> [UInt8] {
+        let mark = Array("alike ".utf8)
+        guard let place = bytes.firstRange(of: mark)?.lowerBound else { return [] }
+        return Array(bytes[place...].prefix(mark.count + 16))
     }
 
     func composeStack(

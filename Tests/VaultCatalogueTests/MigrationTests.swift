@@ -54,6 +54,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         OlderCatalogue(version: 1, without: ["DROP INDEX identity_sector"]),
         OlderCatalogue(version: 2),
         OlderCatalogue(version: 2, without: ["DROP INDEX extent_sector", "DROP INDEX identity_sector"]),
+        OlderCatalogue(version: 3),
     ]
 
     var testDescription: String { "version \(version) \(without.joined(separator: ", "))" }
@@ -62,6 +63,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
     func apply(_ storage: any PageStorage) throws {
         let database = try database(storage)
         for statement in without { try database.execute(statement) }
+        if version < 4 { try database.execute("DROP TABLE likeness") }
         try database.execute("PRAGMA user_version = \(version)")
         try database.execute("PRAGMA application_id = 0")
     }
@@ -130,6 +132,18 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         }
     }
 
+    @Test func `pictures of an older catalogue are to be hashed`() throws {
+        let pages = try filled()
+        try OlderCatalogue(version: 3, without: ["INSERT INTO thumbnail_pending VALUES(100, 101)"]).apply(
+            pages)
+        let catalogue = try Catalogue(storage: pages)
+        try catalogue.locked { (tables: Tables) throws in
+            #expect(try tables.counters.current().pictured == 16)
+            #expect(try tables.pendingThumbnails.highest() == nil)
+            #expect(try tables.likenesses.likeness(of: 100) == nil)
+        }
+    }
+
     @Test func `an up-to-date catalogue is not written when it is opened`() throws {
         let pages = try filled()
         let changes = pages.changes
@@ -191,7 +205,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
 
     private static let sum = Int64((0..<2000).reduce(0) { $0 + 2 * ($1 % 6) })
 
-    @Test(arguments: OlderCatalogue.all + [OlderCatalogue(version: 3)])
+    @Test(arguments: OlderCatalogue.all + [OlderCatalogue(version: Schema.current.version)])
     func `a reader sees a new column of an older catalogue, and writes nothing`(older: OlderCatalogue) throws
     {
         let pages = try filled()
@@ -209,7 +223,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         #expect(written.isUpdated)
         try expectFilled(written)
         #expect(try stars(written) == Self.sum)
-        #expect(try version(pages) == 4)
+        #expect(try version(pages) == Self.next().version)
         #expect(try !Catalogue(storage: pages, readOnly: false, Self.next()).isUpdated)
     }
 
@@ -217,7 +231,8 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         let pages = try filled()
         _ = try Catalogue(storage: pages, readOnly: false, Self.next())
         let before = pages.pages
-        let newer = NewerVersion(.catalogue, version: 4, release: Release(major: 1, minor: 3))
+        let newer = NewerVersion(
+            .catalogue, version: Self.next().version, release: Release(major: 1, minor: 3))
         for readOnly in [true, false] {
             #expect(throws: CatalogueError.newer(newer)) {
                 _ = try Catalogue(storage: pages, readOnly: readOnly)

@@ -2,10 +2,10 @@ import FileRequests
 import Foundation
 import LinuxIO
 import Testing
-import VaultCatalogue
 import VaultFormat
 
 @testable import CatalogueRows
+@testable import VaultCatalogue
 
 @Suite("The tree: tables of the catalogue") struct TableTests {
     @Test func `a new catalogue has its counters`() throws {
@@ -52,6 +52,37 @@ import VaultFormat
             _ = try catalogue.locked { tables throws(FileError) in
                 try tables.orphans.numbers(after: 5, limit: 100)
             }
+        }
+    }
+
+    @Test func `hashes are kept by inode, and all are listed in order`() throws {
+        let catalogue = try Catalogue(path: ":memory:")
+        try catalogue.locked { (tables: Tables) throws in
+            let numbers: [UInt64] = [16, 63, 64, 127, 128, 1 << 40]
+            for number in numbers { try tables.likenesses.store(.hash(number << 8 | 3), of: number) }
+            try tables.likenesses.store(.absent, of: 17)
+            for number in numbers {
+                #expect(try tables.likenesses.likeness(of: number) == .hash(number << 8 | 3))
+            }
+            #expect(try tables.likenesses.likeness(of: 17) == .absent)
+            #expect(
+                try tables.likenesses.likeness(of: 18) == nil && tables.likenesses.likeness(of: 99_999) == nil
+            )
+            for blocks in [1, 2, 100] {
+                var (found, next): ([UInt64], UInt64?) = ([], 0)
+                while let first = next {
+                    next = try tables.likenesses.eachHash(from: first, blocks: blocks) { ino, hash in
+                        #expect(hash == ino << 8 | 3)
+                        found.append(ino)
+                    }
+                }
+                #expect(found == numbers)
+            }
+            // A block without any takes no row.
+            for number in [64, 127] as [UInt64] { try tables.likenesses.store(nil, of: number) }
+            try tables.likenesses.store(nil, of: 5000)
+            let rows = try tables.connection.prepare("SELECT block FROM likeness").all { $0.count(0) }
+            #expect(rows == [0, 2, 1 << 34])
         }
     }
 

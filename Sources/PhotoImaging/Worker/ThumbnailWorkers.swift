@@ -184,6 +184,17 @@ public final class ThumbnailWorkers: Sendable {
         }
     }
 
+    /// Hashes a JPEG thumbnail: of similar pictures the hashes differ in few bits. Nil if it has next to no contrast.
+    public func likenessHash(
+        of jpeg: [UInt8], unless cancellation: Cancellation = Cancellation()
+    ) throws(ThumbnailError) -> UInt64? {
+        let bytes = try serve(
+            .likeness, MemoryByteSource(jpeg), size: PictureSize(fitting: WorkerProtocol.hashedSide),
+            unless: cancellation)
+        let hash = bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+        return hash > 1 ? hash : nil
+    }
+
     private func serve(
         _ job: WorkerRequest.Job, _ source: some ByteSource, size: PictureSize, format: PictureFormat = .jpeg,
         type: MediaType = .jpeg, fonts: [Int32] = [], unless cancellation: Cancellation
@@ -213,7 +224,14 @@ public final class ThumbnailWorkers: Sendable {
         let isMade = try cancellation.during(slot.interrupt) { () throws(ThumbnailError) in
             try decode(request, source, fonts, into: result, with: slot, &line, unless: cancellation)
         }
-        return isMade ? try Self.thumbnail(in: result, request.format) : nil
+        guard isMade else { return nil }
+        guard request.job == .likeness else { return try Self.thumbnail(in: result, request.format) }
+        var hash = [UInt8](repeating: 0, count: WorkerProtocol.hashBytes)
+        let isRead = hash.withUnsafeMutableBytes {
+            result.read(at: WorkerProtocol.resultHeaderBytes, into: $0)
+        }
+        guard isRead else { throw .undecodable }
+        return hash
     }
 
     /// Ends all workers and waits until they are gone. Running and future requests throw `.cancelled`. May be called

@@ -11,13 +11,13 @@
 //     worker → client   notice   [slowNotice]  at most once, when the picture has used its quick time
 //     worker → client   reply    [outcome]
 //
-// The result file begins with the thumbnail's length in one word; the JPEG or PNG follows. There is one request at a
-// time. A worker exits when its socket is closed. There is no other message: a stalled worker is killed.
+// The result file begins with the result's length in one word; the JPEG or PNG, or the hash, follows. There is one
+// request at a time. A worker exits when its socket is closed. There is no other message: a stalled worker is killed.
 
 /// Constants both sides must agree on.
 package enum WorkerProtocol {
     /// "OBSWORK" and the protocol's version. A worker with another greeting is not used.
-    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B05
+    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B06
     /// Says that the decoding process has used the request's `quickMilliseconds`, and gives way to others from now on.
     /// No outcome has this number.
     package static let slowNotice: UInt64 = 0x51_0000
@@ -33,6 +33,11 @@ package enum WorkerProtocol {
     package static let pictureHeaderBytes = 64
     /// Bytes before the picture in the result file: its length.
     package static let resultHeaderBytes = 8
+
+    /// Bytes of a likeness hash.
+    package static let hashBytes = 8
+    /// Side of the box to which a picture is reduced before it is hashed, in pixels.
+    package static let hashedSide = 256
 
     /// Files larger than this are not decoded.
     static let pictureBytesMax = 256 << 20
@@ -54,6 +59,9 @@ package struct WorkerRequest: Equatable, Sendable {
         case stack = 1
         /// A ``CompositionRequest`` to draw as a contact sheet.
         case sheet = 2
+        /// A JPEG whose likeness to others is to be hashed: the result is the hash, 8 bytes in native order; 0 if it
+        /// has none.
+        case likeness = 3
     }
 
     /// The kind of work.

@@ -80,8 +80,10 @@ extension TreeSession {
             space.free(hasSnapshots ? try tree.tables.snapshots.unnamed(file.freed) : file.freed)
             file.freed = []
         }
-        if file.hasNewBytes && inode.isPhoto, try tree.photos.deleteThumbnails(inode, space) {
-            try tree.pendingPictures.noteThumbnailPending(inode.ino)
+        if file.hasNewBytes && inode.isPhoto {
+            let hadPicture = try tree.photos.deleteThumbnails(inode, space)
+            let hadLikeness = try tree.likenesses.forget(inode.ino)
+            if hadPicture || hadLikeness { try tree.pendingPictures.noteThumbnailPending(inode.ino) }
         }
         file.view.lock()
         defer { file.view.unlock() }

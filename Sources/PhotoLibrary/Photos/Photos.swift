@@ -36,6 +36,7 @@ package final class Photos {
     /// Makes a photo a plain file, also before it is destroyed.
     package func deletePhoto(_ inode: Inode, _ space: Space, _ change: Change) throws(FileError) {
         try tree.trash.leaveTrash(inode, change)
+        try tree.likenesses.forget(inode.ino, named: tree.tables.views.name(of: inode.ino))
         try tree.tables.photos.delete(inode.ino)
         inode.row.flags.subtract([.photo, .namedInMoments])
         tree.touch(inode)

@@ -17,14 +17,22 @@ extension Library {
         try check(name)
         try checkNew(newName)
         guard flags != [.noReplace, .exchange] else { throw .invalid }
-        guard Node(parent).isReal, Node(newParent).isReal else { throw .readOnly }
+        guard Node(newParent).isReal else { throw .readOnly }
+        if !Node(parent).isReal {
+            // File managers move into the trash what is deleted.
+            let isIntoTrash = try session.locked { tree throws(FileError) in
+                try tree.isInTrash(try tree.directory(newParent))
+            }
+            guard isIntoTrash, !flags.contains(.exchange) else { throw .readOnly }
+        }
         try session.room.requireRowRoom(replacing: true)
         defer { session.observer?.awaitLostNames(locked: [parent, newParent]) }
         let attempt = RenameAttempt(session: session, classifier: classifier)
         for number in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
             defer { session.destroyUnused(info) }
-            if try attempt.once(parent, name, newParent, newName, flags, caller, info, isFirst: number == 0) {
+            let place = try place(of: name, in: parent)
+            if try attempt.once(place, newParent, newName, flags, caller, info, isFirst: number == 0) {
                 return
             }
         }
@@ -60,13 +68,13 @@ private struct RenameAttempt {
 
     /// Renames, unless the source changes meanwhile: then returns false, and another attempt follows.
     func once(
-        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
+        _ place: Library.Place, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
         _ caller: Caller, _ info: TrashInfo?, isFirst: Bool
     ) throws(FileError) -> Bool {
         let (wanted, unsaved, rows) = try session.locked {
             tree throws(FileError) -> (UInt64?, UInt64?, Int) in
             let found = try tree.renames.prepareRename(
-                parent, name.bytes, newParent, newName.bytes, flags, caller, now: .now())
+                place.directory, place.name.bytes, newParent, newName.bytes, flags, caller, now: .now())
             guard let found else { return (nil, nil, 0) }
             if isFirst { try refuseOutdated(found, flags, tree) }
             let source = found.source
@@ -85,8 +93,14 @@ private struct RenameAttempt {
         let done = try session.change(by: caller.pid) { change throws(FileError) -> Outcome? in
             guard
                 var request = try change.tree.renames.prepareRename(
-                    parent, name.bytes, newParent, newName.bytes, flags, caller, now: change.now)
+                    place.directory, place.name.bytes, newParent, newName.bytes, flags, caller,
+                    now: change.now)
             else { return .done }
+            if let photo = place.photo {
+                guard request.source.ino == photo else { return nil }
+                change.tree.kernelNames.noteLoss(
+                    of: place.name.bytes, in: place.directory, isInDay: true)
+            }
             if flags.contains(.exchange) { return try exchange(request, change.tree) }
             if try change.tree.renames.needsClassification(request) {
                 guard let probed, probed.ino == request.source.ino,

@@ -5,13 +5,14 @@ import VaultFormat
 /// Photos that may lack a standard picture, in a range of inodes.
 package struct ThumbnailPending: Sendable {
     package let range: Range<UInt64>
-    /// Those without a picture, with the highest numbers in the range.
+    /// Those without a picture or its hash, with the highest numbers in the range.
     package let photos: [UInt64]
     /// From this number on the range holds no others.
     package let floor: UInt64
 }
 
-/// Tracks photos that may lack a standard picture. New ones need no row: they are those from `counters.pictured` on.
+/// Tracks photos that may lack a standard picture, or its likeness hash. New ones need no row: they are those from
+/// `counters.pictured` on.
 package final class PendingPictures {
     private unowned let tree: Tree
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
@@ -64,9 +65,13 @@ package final class PendingPictures {
             in: range, limit: tree.options.limits.backgroundThumbnails)
         let isAll = photos.count < tree.options.limits.backgroundThumbnails
         isBatchActive = true
+        var lacking: [UInt64] = []
+        for photo in photos {
+            let likeness = try tree.likenesses.likeness(of: photo.ino)
+            if !photo.hasPicture || likeness == nil { lacking.append(photo.ino) }
+        }
         return ThumbnailPending(
-            range: range.first..<max(range.first, range.end),
-            photos: photos.filter { !$0.hasPicture }.map(\.ino),
+            range: range.first..<max(range.first, range.end), photos: lacking,
             floor: isAll ? range.first : photos.last?.ino ?? range.first)
     }
 

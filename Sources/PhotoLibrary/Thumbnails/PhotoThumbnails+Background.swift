@@ -1,4 +1,6 @@
+import CatalogueRows
 package import FileRequests
+import VaultCatalogue
 
 /// Thumbnails that are made before any request.
 extension PhotoThumbnails {
@@ -26,15 +28,42 @@ extension PhotoThumbnails {
         while let place = last { last = try thinOut(after: place) }
     }
 
-    /// Makes a photo's standard picture, if it would be kept. False if it was postponed, because it uses much processor
-    /// time.
+    /// Makes a photo's standard picture, if it would be kept or its hash is not known, and the hash. False if it was
+    /// postponed, because it uses much processor time.
     func makeInBackground(_ photo: UInt64, isPostponed: Bool) -> Bool {
         // A failure is retried when the picture is requested.
-        guard let pictured = try? StoredPhoto(self, photo).photo(),
-            (try? wouldKeepPicture(of: pictured)) == true
-        else { return true }
-        // As above.
-        _ = try? thumbnail(of: photo, .standard, for: isPostponed ? .postponed : .background)
+        guard let pictured = try? StoredPhoto(self, photo).photo() else { return true }
+        let isHashed = (try? hasLikeness(photo)) != false
+        let isKept = (try? wouldKeepPicture(of: pictured)) == true
+        guard isKept || !isHashed else { return true }
+        let made = try? thumbnail(of: photo, .standard, for: isPostponed ? .postponed : .background)
+        if !isHashed {
+            // A failure leaves it unknown: the photo is in no group of similar ones.
+            try? storeLikeness(of: pictured, made)
+        }
         return !service.takePostponed(photo)
+    }
+
+    private func hasLikeness(_ photo: UInt64) throws(FileError) -> Bool {
+        try session.locked { tree throws(FileError) in try tree.likenesses.likeness(of: photo) != nil }
+    }
+
+    /// Stores the hash of a photo's standard picture. A photo that cannot be decoded has none, and neither has the
+    /// video of a Live Photo, whose picture is that of its still.
+    private func storeLikeness(of photo: PicturedPhoto, _ made: Thumbnail?) throws(FileError) {
+        let source = StoredPhoto(self, photo.ino)
+        var likeness = Likeness.absent
+        if let made, try still(of: photo.ino) == nil {
+            guard let hash = try service.likenessHash(of: made.bytes(source)) else { return }
+            likeness = hash
+        } else if made == nil {
+            guard try source.photo().isUndecodable else { return }
+        }
+        try session.change { change throws(FileError) in
+            let inode = try change.tree.inode(photo.ino)
+            // Written meanwhile: its new picture will be hashed.
+            guard inode.row.revision == photo.revision else { return }
+            try change.tree.likenesses.store(likeness, of: inode)
+        }
     }
 }

@@ -38,7 +38,7 @@ package final class PhotoThumbnails: Sendable {
     }
 
     /// The photo whose picture is also that of a Live Photo's video; nil for all other photos.
-    private func still(of photo: UInt64) throws(FileError) -> UInt64? {
+    func still(of photo: UInt64) throws(FileError) -> UInt64? {
         try session.locked { tree throws(FileError) in
             let inode = try tree.inode(photo)
             return inode.isPhoto ? try tree.groups.still(of: inode)?.ino : nil

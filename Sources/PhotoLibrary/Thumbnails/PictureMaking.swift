@@ -12,6 +12,9 @@ package protocol PictureMaking: Sendable {
         unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8]
 
+    /// The likeness hash of a JPEG thumbnail; see `ThumbnailWorkers.likenessHash`.
+    func likenessHash(of jpeg: [UInt8], unless cancellation: Cancellation) throws(ThumbnailError) -> UInt64?
+
     /// A JPEG of up to five tiles in a pile, the first on top.
     func composeStack(
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation

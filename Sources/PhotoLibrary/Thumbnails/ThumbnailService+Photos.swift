@@ -1,6 +1,7 @@
 import FileRequests
 import LinuxIO
 import PhotoImaging
+import VaultCatalogue
 
 /// Pictures of single photos: kept ones, smaller forms of larger ones, and decoded ones.
 extension ThumbnailService {
@@ -36,6 +37,17 @@ extension ThumbnailService {
             }
         }
         throw .noEntry
+    }
+
+    /// The likeness of a standard picture; nil if it cannot be told now.
+    func likenessHash(of jpeg: [UInt8]) throws(FileError) -> Likeness? {
+        guard let maker = backgroundMaker else { return nil }
+        do throws(ThumbnailError) {
+            return try maker.likenessHash(of: jpeg, unless: Cancellation()).map { .hash($0) } ?? .absent
+        } catch {
+            // A picture that was made here can be decoded, but for a fault of ours, which would recur.
+            return error == .undecodable ? Likeness.absent : nil
+        }
     }
 
     /// Whether a photo has no picture and never will.

@@ -47,7 +47,7 @@ package final class ThumbnailService: @unchecked Sendable {
     package let settings: ThumbnailSettings
     private let maker: (any PictureMaking)?
     /// For background requests, so that client requests never wait behind them.
-    private let backgroundMaker: (any PictureMaking)?
+    let backgroundMaker: (any PictureMaking)?
     private let postponedMaker: (any PictureMaking)?
     package let nodes = VirtualNodes()
     package let repositoryNames = RepositoryNames()

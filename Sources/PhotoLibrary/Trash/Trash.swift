@@ -99,6 +99,9 @@ package final class Trash {
         }
         try tree.companions.noteReturn(of: companions, with: photo, kept.name, names, change)
         try forgetTrashed(photo)
+        // In the trash it lost the hash of its picture.
+        try tree.pendingPictures.noteThumbnailPending(photo.ino)
+        change.hasNewPhoto = true
         photo.dentries.mayBeStale = false
         if try tree.moments.moment(of: photo) == nil {
             try tree.moments.addMoment(

@@ -9,8 +9,9 @@ package import VaultCatalogue
 package final class ViewDirectories: Sendable {
     private unowned let session: TreeSession
     private let cameras = CameraNumbers()
+    private let similar: SimilarGroups
 
-    init(_ session: TreeSession) { self.session = session }
+    init(_ session: TreeSession) { (self.session, similar) = (session, SimilarGroups(session)) }
 
     /// Runs `body` once the rows by which photos are in views are up to date.
     package func viewing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
@@ -34,7 +35,8 @@ package final class ViewDirectories: Sendable {
     package func lookup(
         _ name: [UInt8], in node: ViewNode, _ caller: Caller
     ) throws(FileError) -> Entry {
-        try viewing { tree throws(FileError) in
+        if node == .similar { return virtual(try attributes(of: try group(named: name))) }
+        return try viewing { tree throws(FileError) in
             if let child = try child(of: node, name, tree) {
                 return virtual(try attributes(of: child, tree))
             }
@@ -47,6 +49,20 @@ package final class ViewDirectories: Sendable {
                 attributes: tree.attributes(inode), entryTimeout: KernelTimeout.none,
                 attributeTimeout: Tree.attributeTimeout(of: inode.row))
         }
+    }
+
+    /// The group of similar photos of that name.
+    private func group(named name: [UInt8]) throws(FileError) -> ViewNode {
+        guard SimilarGroups.withoutPlace(name) != nil else { throw .noEntry }
+        if similar.group(named: name) == nil { _ = try entries(of: .similar) }
+        guard let number = similar.group(named: name) else { throw .noEntry }
+        return .group(number)
+    }
+
+    /// rmdir(2) of a group: nothing is left to do when its photos are gone.
+    func removeGroup(named name: [UInt8]) throws(FileError) {
+        let node = try group(named: name)
+        if try hasPhotos(node) { throw .notEmpty }
     }
 
     /// The photo of that name in a view; nil if there is none.
@@ -80,7 +96,7 @@ package final class ViewDirectories: Sendable {
             found = PhotoKind.allCases.first { Array($0.name.utf8) == name }.map { .kind($0) }
         case .ratings:
             found = Self.ratings.first { Array(String($0).utf8) == name }.map { .rating($0) }
-        case .recent, .camera, .year, .month, .kind, .rating: return nil
+        case .similar, .group, .recent, .camera, .year, .month, .kind, .rating: return nil
         }
         guard let found else { throw .noEntry }
         return found
@@ -92,6 +108,7 @@ package final class ViewDirectories: Sendable {
     package func hasPhotos(_ node: ViewNode) throws(FileError) -> Bool {
         try viewing { tree throws(FileError) in
             if node == .recent { return try tree.tables.views.dayWithPhotos(after: 0) != nil }
+            if case .group(let number) = node { return try !similar.photos(ofGroup: number, tree).isEmpty }
             guard let key = try key(of: node) else { return false }
             return try hasPhotos(key, tree)
         }
@@ -109,7 +126,8 @@ package final class ViewDirectories: Sendable {
     /// The condition of a directory of photos; nil for all others.
     private func key(of node: ViewNode) throws(FileError) -> ViewKey? {
         switch node {
-        case .root, .cameras, .years, .months, .kinds, .ratings, .recent: return nil
+        case .root, .cameras, .years, .months, .kinds, .ratings, .recent, .similar: return nil
+        case .group: return nil
         case .camera(let number):
             guard let camera = cameras.camera(number) else { throw .stale }
             return .camera(camera)
@@ -128,6 +146,7 @@ package final class ViewDirectories: Sendable {
         if node == .recent {
             return try tree.tables.views.isAmongNewestArrivals(row, limit: recentPhotosMax)
         }
+        if case .group(let number) = node { return similar.contains(row.ino, inGroup: number) }
         return try key(of: node)?.contains(row) ?? false
     }
 
@@ -146,13 +165,16 @@ package final class ViewDirectories: Sendable {
     /// Only the owner of the root may enter: views show photos of days that others perhaps may not enter.
     private func attributes(of node: ViewNode, _ tree: Tree) throws(FileError) -> Attributes {
         _ = try key(of: node)
+        if case .group(let number) = node { _ = try similar.photos(ofGroup: number, tree) }
         let moments = tree.attributes(try tree.directory(WellKnownInode.moments))
         var shown = tree.attributes(try tree.directory(WellKnownInode.root))
         shown.ino = node.number
-        shown.mode = directoryType | shown.mode & 0o500
+        // Photos can be removed from groups.
+        if case .group = node { shown.mode |= 0o200 } else { shown.mode &= ~0o222 }
+        shown.mode = directoryType | shown.mode & 0o700
         // As in filesystems that do not count subdirectories.
         (shown.nlink, shown.size, shown.blocks) = (1, 0, 0)
-        shown.modified = max(moments.modified, tree.views.modified)
+        shown.modified = max(moments.modified, tree.views.modified, tree.likenesses.modified)
         (shown.changed, shown.accessed) = (shown.modified, shown.modified)
         return shown
     }
@@ -167,6 +189,7 @@ package final class ViewDirectories: Sendable {
         )] {
             found.map { ($0.name, $0.node.number, directoryType) }
         }
+        if node == .similar { try similar.update() }
         return try viewing { tree throws(FileError) in
             switch node {
             case .root: return directories(ViewNode.groups.map { (Array($0.name.utf8), $0.node) })
@@ -181,9 +204,10 @@ package final class ViewDirectories: Sendable {
                 return directories(
                     try firstDays(tree, untilNext: { $0 / 100 * 100 + 99 })
                         .map { (monthName(ofDay: $0), .month(UInt64($0 / 100))) })
-            case .recent:
-                return try tree.tables.views.newestArrivals(limit: recentPhotosMax)
-                    .map { ($0.name, $0.ino, regularType) }
+            case .similar:
+                return directories(try similar.list(tree).map { ($0.name, .group($0.number)) })
+            case .recent, .group:
+                return try listedPhotos(of: node, tree).map { ($0.name, $0.ino, regularType) }
             case .camera, .year, .month, .kind, .rating: return nil
             }
         }
@@ -242,14 +266,25 @@ package final class ViewDirectories: Sendable {
     package func eachPhoto(
         of node: ViewNode, after cookie: UInt64, _ tree: Tree, _ visit: (ViewedPhoto, UInt64) -> Bool
     ) throws(FileError) {
-        guard node == .recent else {
-            guard let key = try key(of: node) else { return }
-            return try eachPhoto(in: key, after: cookie, tree, visit)
-        }
-        let newest = try tree.tables.views.newestArrivals(limit: recentPhotosMax)
-        for (index, photo) in newest.enumerated() {
+        if let key = try key(of: node) { return try eachPhoto(in: key, after: cookie, tree, visit) }
+        for (index, photo) in try listedPhotos(of: node, tree).enumerated() {
             let its = DirectoryEntry.firstCookie + UInt64(index)
             if its > cookie, !visit(photo, its) { return }
+        }
+    }
+
+    /// The photos of a view that has no key, in the order in which they are listed; none in a view of directories.
+    private func listedPhotos(of node: ViewNode, _ tree: Tree) throws(FileError) -> [ViewedPhoto] {
+        switch node {
+        case .recent: return try tree.tables.views.newestArrivals(limit: recentPhotosMax)
+        case .group(let number):
+            var found: [ViewedPhoto] = []
+            for ino in try similar.photos(ofGroup: number, tree) {
+                guard let name = try tree.tables.views.name(of: ino) else { continue }
+                found.append(ViewedPhoto(ino: ino, name: name, day: 0))
+            }
+            return found
+        default: return []
         }
     }
 

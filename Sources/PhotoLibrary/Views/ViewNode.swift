@@ -4,7 +4,7 @@ package import PhotoRules
 /// A virtual directory of views, whose inode number encodes it.
 package enum ViewNode: Equatable, Sendable {
     /// `views` in the root, and the directories in it.
-    case root, cameras, years, months, kinds, ratings, recent
+    case root, cameras, years, months, kinds, ratings, recent, similar
     /// A camera's number in `CameraNumbers`.
     case camera(UInt64)
     /// YYYY.
@@ -14,11 +14,13 @@ package enum ViewNode: Equatable, Sendable {
     case kind(PhotoKind)
     /// Stars.
     case rating(UInt64)
+    /// The number of the first photo that the group of similar photos had when it was found.
+    case group(UInt64)
 
     /// The directories in `views`, in the order in which they are listed.
     package static let groups: [(name: String, node: ViewNode)] = [
         ("camera", .cameras), ("month", .months), ("rating", .ratings), ("recent", .recent),
-        ("type", .kinds), ("year", .years),
+        ("similar", .similar), ("type", .kinds), ("year", .years),
     ]
 
     /// Both bits of `VersionNode`, of which its numbers have one. Below them a code of 4 bits, then a key of 56.
@@ -43,6 +45,8 @@ package enum ViewNode: Equatable, Sendable {
             guard let kind = PhotoKind(rawValue: Int64(key)) else { return nil }
             self = .kind(kind)
         case 11: self = .rating(key)
+        case 12: self = .similar
+        case 13: self = .group(key)
         default: return nil
         }
     }
@@ -66,6 +70,9 @@ package enum ViewNode: Equatable, Sendable {
         case .month(let key): (9, key)
         case .kind(let kind): (10, UInt64(kind.rawValue))
         case .rating(let key): (11, key)
+        case .similar: (12, 0)
+        // No vault has numbers of more bits.
+        case .group(let key): (13, key & (1 << Self.keyBits - 1))
         }
     }
 
@@ -73,12 +80,13 @@ package enum ViewNode: Equatable, Sendable {
     package var parent: ViewNode? {
         switch self {
         case .root: nil
-        case .cameras, .years, .months, .kinds, .ratings, .recent: .root
+        case .cameras, .years, .months, .kinds, .ratings, .recent, .similar: .root
         case .camera: .cameras
         case .year: .years
         case .month: .months
         case .kind: .kinds
         case .rating: .ratings
+        case .group: .similar
         }
     }
 }

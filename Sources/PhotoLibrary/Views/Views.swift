@@ -64,7 +64,9 @@ package final class Views {
     }
 
     private func setViewName(of ino: UInt64, _ name: [UInt8]?) throws(FileError) {
+        let former = try tree.tables.views.name(of: ino)
         try tree.tables.views.setName(of: ino, name)
+        if name == nil { try tree.likenesses.forget(ino, named: former) }
         modified = .now()
     }
 

@@ -267,6 +267,9 @@ extension IntegrityConstraint {
         ),
     ]
 
+    private static let isLikenessBlock =
+        "block BETWEEN 0 AND \(ConstraintSQL.numberMax / 64) AND length(hashes) = 512"
+
     private static let ofRecords = [
         deleting(
             "identity", key: "id",
@@ -277,6 +280,14 @@ extension IntegrityConstraint {
         deleting(
             "retired", key: "block",
             unless: "(\(isBlockOfInodes) OR \(isBlockOfContents)) AND length(bits) = 256"),
+        IntegrityConstraint(
+            "invalid row in the table likeness",
+            // Whatever it was: all hashes that are missing are computed again.
+            mending: [
+                "DELETE FROM likeness WHERE NOT (\(isLikenessBlock))", "DELETE FROM thumbnail_pending",
+                "UPDATE counter SET pictured = 16",
+            ],
+            query: "SELECT block FROM likeness WHERE NOT (\(isLikenessBlock))"),
         deleting("classification_pending", unless: areValid([Column(name: "ino", low: 1, high: countMax)])),
         deleting("unrecorded", key: "id", unless: areValid([Column(name: "id", low: 1, high: .max)])),
     ]

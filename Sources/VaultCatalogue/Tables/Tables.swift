@@ -16,6 +16,7 @@ public final class Tables {
     public let views: ViewTable
     public let thumbnails: ThumbnailTable
     public let pendingThumbnails: PendingThumbnailTable
+    public let likenesses: LikenessTable
     public let identities: IdentityTable
     /// For checks and repairs.
     public let checks: CheckQueries
@@ -42,6 +43,7 @@ public final class Tables {
         views = ViewTable(connection)
         thumbnails = ThumbnailTable(connection)
         pendingThumbnails = PendingThumbnailTable(connection)
+        likenesses = LikenessTable(connection)
         identities = IdentityTable(connection)
         runs = RunQueries(connection, snapshots)
         checks = CheckQueries(connection, runs)

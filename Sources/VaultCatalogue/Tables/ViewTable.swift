@@ -25,6 +25,8 @@ public struct ViewedPhoto: Sendable, Equatable {
     public var ino: UInt64
     public var name: [UInt8]
     public var day: Int64
+
+    public init(ino: UInt64, name: [UInt8], day: Int64) { (self.ino, self.name, self.day) = (ino, name, day) }
 }
 
 struct ViewStatements {

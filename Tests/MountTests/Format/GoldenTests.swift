@@ -37,7 +37,8 @@ import VaultCrypto
         }
         try place.source("undated.jpg", Photo(taken: nil, seed: 9).bytes, modified: 1_000_000_000)
         try place.source("gone.jpg", Photo(seed: 10).bytes)
-        try place.mount()
+        try place.source("alike.jpg", Photo(taken: "2020:01:02 03:04:05", seed: 1).bytes)
+        try place.mount(options: "rw,views")
         try place.shell(
             """
             mkdir -p 'D/albums/Trip/Day ü'; cp -a source/* D/albums/Trip; cp -a source/p1.jpg D/albums/copy.jpg
@@ -49,6 +50,12 @@ import VaultCrypto
             setfattr -n user.one -v two albums/Trip/p1.jpg; setfattr -n user.dir -v here albums/Trip
             cat moments/*/.thumbs/*.jpg albums/Trip/.thumbs/stack.jpg > ../thumbs; rm moments/*/gone.jpg
             find albums -exec touch -h -d '2010-11-12 13:14:15.161718192' {} +
+            """)
+        // Pictures are hashed while no requests come.
+        try place.shell(
+            """
+            for step in $(seq 60); do sleep 1; set -- D/views/similar/*/*; [ ! -e "$1" ] || break; done
+            [ -e "$1" ]
             """)
         try place.unmount()
     }

@@ -106,6 +106,7 @@ import VaultFormat
             "INSERT INTO trash VALUES(-1, 5, 0, NULL, x'')"),
         Break("invalid row in the table identity", .mended, "UPDATE identity SET length = 1 << 18"),
         Break("invalid row in the table retired", .mended, "INSERT INTO retired VALUES(7, x'00')"),
+        Break("invalid row in the table likeness", .mended, "INSERT INTO likeness VALUES(7, x'00')"),
         Break(
             "invalid row in the table classification_pending", .mended,
             "INSERT INTO classification_pending VALUES(-1)"),

@@ -80,8 +80,13 @@ import VaultFormat
     }
 
     private static let older: [[String]] = [
-        ["PRAGMA user_version = 1"], ["PRAGMA user_version = 2", "DROP INDEX extent_sector"],
-        ["PRAGMA user_version = 1", "DROP INDEX extent_sector", "DROP INDEX identity_sector"],
+        ["PRAGMA user_version = 1", "DROP TABLE likeness"],
+        ["PRAGMA user_version = 2", "DROP TABLE likeness", "DROP INDEX extent_sector"],
+        ["PRAGMA user_version = 3", "DROP TABLE likeness"],
+        [
+            "PRAGMA user_version = 1", "DROP TABLE likeness", "DROP INDEX extent_sector",
+            "DROP INDEX identity_sector",
+        ],
     ]
 
     @Test(arguments: older, [1, 2])
@@ -200,7 +205,10 @@ import VaultFormat
         try fixture.close()
         try change(
             fixture,
-            ["PRAGMA user_version = 1", "DROP INDEX extent_sector", "DROP INDEX identity_sector", "VACUUM"])
+            [
+                "PRAGMA user_version = 1", "DROP TABLE likeness", "DROP INDEX extent_sector",
+                "DROP INDEX identity_sector", "VACUUM",
+            ])
         // Each session gives back what the one before replaced.
         for _ in 0..<4 {
             // Pages that nothing refers to, behind the database's end.

@@ -17,6 +17,7 @@ import Testing
         let views: [ViewNode] =
             ViewNode.groups.map(\.node) + [
                 .root, .camera(3), .year(2024), .month(202_412), .kind(PhotoKind.allCases[0]), .rating(5),
+                .group(17),
             ]
         for node in views { #expect(Node(node.number) == .view(node)) }
     }

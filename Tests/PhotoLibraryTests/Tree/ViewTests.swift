@@ -57,7 +57,8 @@ import VaultFormat
     @Test func `the root has views only where they are asked for`() throws {
         #expect(try fixture.ls("") == ["albums", "moments", "views"])
         #expect(try fixture.stat("").nlink == 5)
-        #expect(try fixture.ls("views") == ["camera", "month", "rating", "recent", "type", "year"])
+        #expect(
+            try fixture.ls("views") == ["camera", "month", "rating", "recent", "similar", "type", "year"])
         try fixture.remount()
         #expect(try fixture.ls("") == ["albums", "moments"])
         #expect(!fixture.exists("views"))
