@@ -10,8 +10,14 @@ let settings: [SwiftSetting] = [
 ]
 
 /// A Swift target of this package; targets may import only what stands in `uses`.
-func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetting] = []) -> Target {
-    .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
+///
+/// - Parameter bindsC: whether it mostly calls C or works on raw memory: `unsafe` would be on every other line.
+func layer(
+    _ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetting] = [], bindsC: Bool = false
+) -> Target {
+    .target(
+        name: name, dependencies: uses, swiftSettings: bindsC ? settings : settings + [.strictMemorySafety()],
+        linkerSettings: linking)
 }
 
 /// A C library of Debian's, known to Swift by a module map.
@@ -70,7 +76,7 @@ let package = Package(
         .target(name: "CShims", path: "Sources/System/CShims"),
         system("CJPEG", pkgConfig: "libjpeg", package: "libjpeg62-turbo-dev"),
         .target(name: "CJPEGStream", dependencies: ["CJPEG"], path: "Sources/System/CJPEGStream"),
-        layer("LinuxIO", uses: ["CShims"]),
+        layer("LinuxIO", uses: ["CShims"], bindsC: true),
         layer("Sandbox", uses: ["CSeccomp", "CShims"]),
         layer("Encodings"),
         layer("ReceiveProtocol", uses: ["Encodings"]),
@@ -85,12 +91,13 @@ let package = Package(
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
         layer(
             "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
-            linking: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
-        layer("ClusterIO", uses: ["LinuxIO"]),
-        layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "ClusterIO", "LinuxIO"]),
+            linking: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])], bindsC: true),
+        layer("ClusterIO", uses: ["LinuxIO"], bindsC: true),
+        layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "ClusterIO", "LinuxIO"], bindsC: true),
         layer(
             "VaultCatalogue",
-            uses: ["CSQLite", "CatalogueRows", "FileRequests", "VaultStore", "VaultFormat", "LinuxIO"]),
+            uses: ["CSQLite", "CatalogueRows", "FileRequests", "VaultStore", "VaultFormat", "LinuxIO"],
+            bindsC: true),
         layer(
             "PhotoLibrary",
             uses: [
@@ -113,7 +120,7 @@ let package = Package(
                 "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
-        layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
+        layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"], bindsC: true),
         layer(
             "PhotoImport",
             uses: [
@@ -131,14 +138,14 @@ let package = Package(
             uses: [
                 "ReceiveProtocol", "VaultCrypto", "FileRequests", "HostFiles", "PhotoImaging", "Encodings",
                 "LinuxIO", "CQRencode", "CShims",
-            ]),
+            ], bindsC: true),
         layer(
             "Importing",
             uses: [
                 "PhotoImport", "PhotoLibrary", "PhotoRules", "TakeoutRules", "FileRequests", "HostFiles",
                 "PhotoImaging", "LinuxIO",
             ]),
-        layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CBrotli", "CShims"]),
+        layer("PhotoImaging", uses: ["Encodings", "LinuxIO", "CBrotli", "CShims"], bindsC: true),
         layer("TakeoutRules", uses: ["PhotoImaging"]),
         .executableTarget(
             name: "obscura-worker",

@@ -108,7 +108,7 @@ struct DesktopFiles {
         for line in text.split(separator: Self.newline, omittingEmptySubsequences: false) {
             if names(line, isGone) {
                 let mask = [UInt8](repeating: UInt8(ascii: "-"), count: line.count)
-                _ = pwrite(file, mask, mask.count, start)
+                _ = unsafe pwrite(file, mask, mask.count, start)
             }
             start += off_t(line.count + 1)
         }

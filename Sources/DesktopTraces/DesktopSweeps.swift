@@ -47,14 +47,14 @@ package final class DesktopSweeps: Sendable {
     package func sweepOld(_ library: Library) {
         wasLive.store(true, ordering: .relaxed)
         guard isWanted else { return }
-        lock.withLock { isSweepingOld = true }
+        lock.withLock { unsafe isSweepingOld = true }
         startThread { [self] in
             removeOldThumbnails(library)
             TrashReturn(user: user, directory: directory, vault: vault)
                 .returnOld(to: library, before: begun) { [self] in isOver.load(ordering: .relaxed) }
             isOldTrashDone.store(!isOver.load(ordering: .relaxed), ordering: .relaxed)
             lock.withLock {
-                isSweepingOld = false
+                unsafe isSweepingOld = false
                 changed.signalAll()
             }
         }
@@ -64,17 +64,17 @@ package final class DesktopSweeps: Sendable {
         let started = lock.withLock { () -> (process: pid_t, output: Int32)? in
             let sweep = DesktopSweep(user: user.id, since: nil, directory: directory)
             guard !isOver.load(ordering: .relaxed), let started = sweep.start() else { return nil }
-            early = started.process
+            unsafe early = started.process
             return started
         }
         guard let started else { return }
         removeNameless(readDigests(started.output, until: .max), library) { [self] in
             isOver.load(ordering: .relaxed)
         }
-        var end = siginfo_t()
-        while waitid(P_PID, id_t(started.process), &end, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        var end = unsafe siginfo_t()
+        while unsafe waitid(P_PID, id_t(started.process), &end, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         lock.withLock {
-            early = nil
+            unsafe early = nil
             _ = waitForEnd(of: started.process)
         }
     }
@@ -83,8 +83,8 @@ package final class DesktopSweeps: Sendable {
     private func endOldSweep() {
         isOver.store(true, ordering: .relaxed)
         lock.withLock {
-            if let early { kill(early, SIGKILL) }
-            while isSweepingOld { changed.wait(lock) }
+            if let early = unsafe early { kill(early, SIGKILL) }
+            while unsafe isSweepingOld { changed.wait(lock) }
         }
     }
 
@@ -108,7 +108,7 @@ package final class DesktopSweeps: Sendable {
         // Earlier writes must not wait for the moved files.
         try? library.flushAll()
         let started = DesktopSweep(user: user.id, since: begun, directory: directory).start()
-        late = started?.process
+        unsafe late = started?.process
         let isBrief = end == .beforeSleep
         let now = MonotonicClock.milliseconds
         if end != .givenUp {
@@ -131,7 +131,7 @@ package final class DesktopSweeps: Sendable {
     /// - Returns: the number of deleted files that remain in trashes outside; 0 if they were not looked for.
     package func finish() -> Int {
         endOldSweep()
-        if let late { _ = waitForEnd(of: late) }
+        if let late = unsafe late { _ = waitForEnd(of: late) }
         guard isWanted, wasLive.load(ordering: .relaxed) else { return 0 }
         return TrashReturn(user: user, directory: directory, vault: vault).count()
     }
@@ -146,7 +146,7 @@ package final class DesktopSweeps: Sendable {
         while true {
             let wait = limit == .max ? -1 : Int32(clamping: max(0, limit - MonotonicClock.milliseconds))
             guard hasEnded(output, within: wait) else { break }
-            let count = read(output, &buffer, buffer.count)
+            let count = unsafe read(output, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
             if count <= 0 { break }
             bytes += buffer[..<count]

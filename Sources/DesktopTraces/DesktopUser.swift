@@ -14,9 +14,9 @@ package struct DesktopUser: Equatable, Sendable {
     /// The user with this number.
     package init(_ id: uid_t) {
         self.id = id
-        let entry = getpwuid(id)
-        group = id == geteuid() ? getegid() : entry?.pointee.pw_gid ?? gid_t.max
-        home = entry.flatMap { Self.rooted($0.pointee.pw_dir) }
+        let entry = unsafe getpwuid(id)
+        group = unsafe id == geteuid() ? getegid() : entry?.pointee.pw_gid ?? gid_t.max
+        home = unsafe entry.flatMap { unsafe Self.rooted($0.pointee.pw_dir) }
     }
 
     /// Whether this process runs as root for another user.
@@ -30,22 +30,24 @@ package struct DesktopUser: Equatable, Sendable {
 
     /// The message bus of the user's session; nil if there is none.
     var busAddress: String? {
-        if !isOther, let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return pathText(address) }
-        let runtime = isOther ? nil : Self.rooted(getenv("XDG_RUNTIME_DIR"))
+        if !isOther, let address = unsafe getenv("DBUS_SESSION_BUS_ADDRESS") {
+            return unsafe pathText(address)
+        }
+        let runtime = unsafe isOther ? nil : Self.rooted(getenv("XDG_RUNTIME_DIR"))
         let path = (runtime ?? "/run/user/\(id)") + "/bus"
         return access(path, F_OK) == 0 ? "unix:path=" + path : nil
     }
 
-    var homeDirectory: String? { isOther ? home : Self.rooted(getenv("HOME")) ?? home }
+    var homeDirectory: String? { unsafe isOther ? home : Self.rooted(getenv("HOME")) ?? home }
 
     /// From the environment, unless that is another user's; nil for a user without a home.
     private func directory(_ variable: String, below path: String) -> String? {
         if isOther { return home.map { $0 + path } }
-        return Self.rooted(getenv(variable)) ?? homeDirectory.map { $0 + path }
+        return unsafe Self.rooted(getenv(variable)) ?? homeDirectory.map { $0 + path }
     }
 
     private static func rooted(_ text: UnsafePointer<CChar>?) -> String? {
-        text.map { pathText($0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+        unsafe text.map { unsafe pathText($0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
     /// Gives this process the rights of the user, permanently. Root itself keeps none of its capabilities, nor do the

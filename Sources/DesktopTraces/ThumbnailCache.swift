@@ -94,7 +94,7 @@ private final class CacheEntry: ByteSource {
     }
 
     func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        pread(file.descriptor, buffer.baseAddress, buffer.count, off_t(offset))
+        unsafe pread(file.descriptor, buffer.baseAddress, buffer.count, off_t(offset))
     }
 
     /// The URI of the thumbnail's original, as the entry gives it.

@@ -1,5 +1,7 @@
 /// The four bytes of a number, the highest first.
-package func bigEndian(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { Array($0) } }
+package func bigEndian(_ number: UInt32) -> [UInt8] {
+    unsafe withUnsafeBytes(of: number.bigEndian) { unsafe Array($0) }
+}
 
 /// A chunk of a PNG: its length, type of four letters, body and checksum (PNG 1.2, section 3.2).
 package func pngChunk(_ type: String, _ body: [UInt8]) -> [UInt8] {

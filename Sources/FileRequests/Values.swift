@@ -11,7 +11,7 @@ public struct Name: Hashable, Sendable, ExpressibleByStringLiteral, CustomString
 
     /// Copies a NUL-terminated name.
     public init(_ cString: UnsafePointer<CChar>) {
-        bytes = Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString)))
+        bytes = unsafe Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString)))
     }
 
     public var description: String { String(decoding: bytes, as: UTF8.self) }

@@ -40,8 +40,8 @@ package struct HostPath: Hashable {
 
     /// Runs `body` with the path as a C string.
     package func withCString<R>(_ body: (UnsafePointer<CChar>) -> R) -> R {
-        (bytes + [0]).withUnsafeBytes { raw in
-            raw.withMemoryRebound(to: CChar.self) { body($0.baseAddress!) }
+        unsafe (bytes + [0]).withUnsafeBytes { raw in
+            unsafe raw.withMemoryRebound(to: CChar.self) { unsafe body($0.baseAddress!) }
         }
     }
 
@@ -50,26 +50,26 @@ package struct HostPath: Hashable {
     /// lstat(2).
     package func status() throws(Errno) -> stat {
         var found = stat()
-        guard withCString({ lstat($0, &found) }) == 0 else { throw .last }
+        guard unsafe withCString({ unsafe lstat($0, &found) }) == 0 else { throw .last }
         return found
     }
 
     /// openat(2) with O_CLOEXEC.
     package func open(_ flags: Int32, mode: UInt32 = 0) throws(Errno) -> Int32 {
-        let descriptor = withCString { obscura_openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode) }
+        let descriptor = unsafe withCString { unsafe obscura_openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode) }
         guard descriptor >= 0 else { throw .last }
         return descriptor
     }
 
     /// The names in the directory, `.` and `..` left out, sorted by their bytes.
     package func list() throws(Errno) -> [Name] {
-        guard let stream = withCString({ opendir($0) }) else { throw .last }
-        defer { closedir(stream) }
+        guard let stream = unsafe withCString({ unsafe opendir($0) }) else { throw .last }
+        defer { unsafe closedir(stream) }
         var names: [Name] = []
         errno = 0
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { Name($0) }
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+                unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe Name($0) }
             }
             if name != "." && name != ".." { names.append(name) }
             errno = 0
@@ -81,7 +81,7 @@ package struct HostPath: Hashable {
     /// readlink(2).
     package func linkTarget() throws(Errno) -> [UInt8] {
         var target = [CChar](repeating: 0, count: 4096)
-        let count = withCString { readlink($0, &target, target.count) }
+        let count = unsafe withCString { unsafe readlink($0, &target, target.count) }
         guard count >= 0 else { throw .last }
         return target.prefix(count).map { UInt8(bitPattern: $0) }
     }

@@ -28,7 +28,7 @@ package final class SourceFile: ByteSource {
         // A FIFO must not block.
         descriptor = try path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
         var found = stat()
-        guard fstat(descriptor, &found) == 0, found.isRegular else {
+        guard unsafe fstat(descriptor, &found) == 0, found.isRegular else {
             close(descriptor)
             throw Errno(EINVAL)
         }
@@ -72,8 +72,8 @@ package final class SourceFile: ByteSource {
     package func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var done = 0
         while done < buffer.count {
-            let count = pread(
-                descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done,
+            let count = unsafe pread(
+                descriptor, buffer.baseAddress.map { unsafe $0 + done }, buffer.count - done,
                 off_t(offset) + off_t(done))
             if count < 0, errno == EINTR { continue }
             if count < 0 {
@@ -94,7 +94,7 @@ package final class SourceFile: ByteSource {
     /// The change time does not count: removing another name of the file sets it too.
     package var isUnchanged: Bool {
         var now = stat()
-        return fstat(descriptor, &now) == 0 && isSame(now)
+        return unsafe fstat(descriptor, &now) == 0 && isSame(now)
     }
 
     /// Whether a status that lstat(2) or fstat(2) returns now is that of this file as it was opened.
@@ -126,14 +126,14 @@ package func userAttributes(of descriptor: Int32) -> [ExtendedAttribute] {
     // Most files have none.
     guard obscura_list_attributes(descriptor, nil, 0) > 0 else { return [] }
     var names = [CChar](repeating: 0, count: 65_536)
-    let count = obscura_list_attributes(descriptor, &names, UInt(names.count))
+    let count = unsafe obscura_list_attributes(descriptor, &names, UInt(names.count))
     guard count > 0 else { return [] }
     let list = names[..<Int(count)].split(separator: 0).map { $0.map { UInt8(bitPattern: $0) } }
     return list.compactMap { name in
         guard name.starts(with: "user.".utf8), !name.starts(with: "user.obscura.".utf8) else { return nil }
         var value = [UInt8](repeating: 0, count: 65_536)
-        let length = HostPath(name).withCString {
-            obscura_get_attribute(descriptor, $0, &value, UInt(value.count))
+        let length = unsafe HostPath(name).withCString {
+            unsafe obscura_get_attribute(descriptor, $0, &value, UInt(value.count))
         }
         return length < 0 ? nil : ExtendedAttribute(name: name, value: Array(value[..<Int(length)]))
     }

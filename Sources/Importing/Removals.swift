@@ -68,7 +68,7 @@ final class Removals {
         for (path, identity) in specials {
             do throws(Errno) {
                 guard try path.status().identity == identity else { continue }
-                guard path.withCString({ unlink($0) }) == 0 else { throw .last }
+                guard unsafe path.withCString({ unsafe unlink($0) }) == 0 else { throw .last }
                 report.removed += 1
             } catch { report.addUnremoved(path, "\(error)") }
         }
@@ -102,7 +102,7 @@ final class Removals {
                 report.addUnremoved(entry.path, "it changed meanwhile, and is kept")
                 return
             }
-            guard entry.path.withCString({ unlink($0) }) == 0 else { throw .last }
+            guard unsafe entry.path.withCString({ unsafe unlink($0) }) == 0 else { throw .last }
             report.removed += 1
         } catch {
             report.addUnremoved(entry.path, "\(error)")

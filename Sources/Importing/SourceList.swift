@@ -45,9 +45,9 @@ struct SourceList {
 
     /// Adds a path that the user named; symbolic links in it are followed.
     private mutating func add(_ path: HostPath, _ vault: FileIdentity?, _ restores: Bool) throws(Errno) {
-        guard let real = path.withCString({ realpath($0, nil) }) else { throw .last }
-        defer { free(real) }
-        let path = HostPath(Name(real).bytes)
+        guard let real = unsafe path.withCString({ unsafe realpath($0, nil) }) else { throw .last }
+        defer { unsafe free(real) }
+        let path = unsafe HostPath(Name(real).bytes)
         let status = try path.status()
         if status.isDirectory {
             if restores, isExport(path) {

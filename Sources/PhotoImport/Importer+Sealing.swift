@@ -29,8 +29,8 @@ extension Importer {
     private func fill(
         _ sealed: SealedContent, from source: some ImportSource, _ proceed: (UInt64) -> Bool
     ) throws(FileError) -> Bool {
-        let buffer = session.context.replies.take()
-        defer { session.context.replies.give(buffer) }
+        let buffer = unsafe session.context.replies.take()
+        defer { unsafe session.context.replies.give(buffer) }
         let end = source.byteCount
         while sealed.byteCount < end {
             let start = sealed.byteCount
@@ -40,9 +40,9 @@ extension Importer {
             let stop = min(end, next.map { Chunk.start(Chunk.index($0.upperBound - 1) + 1) } ?? end)
             guard stop >= sealed.byteCount, stop > start else { return false }
             let wanted = Int(min(UInt64(buffer.count), stop - sealed.byteCount))
-            let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
-            guard source.read(at: sealed.byteCount, into: piece) == wanted else { return false }
-            try add(UnsafeRawBufferPointer(piece), to: sealed)
+            let piece = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+            guard unsafe source.read(at: sealed.byteCount, into: piece) == wanted else { return false }
+            try unsafe add(UnsafeRawBufferPointer(piece), to: sealed)
             guard proceed(skipped + UInt64(wanted)) else { return false }
         }
         return true
@@ -52,18 +52,20 @@ extension Importer {
     private func add(_ piece: UnsafeRawBufferPointer, to sealed: SealedContent) throws(FileError) {
         let first = sealed.byteCount
         func chunk(_ start: Int) -> UnsafeRawBufferPointer {
-            UnsafeRawBufferPointer(rebasing: piece[start..<min(start + Int(Chunk.bytes), piece.count)])
+            unsafe UnsafeRawBufferPointer(rebasing: piece[start..<min(start + Int(Chunk.bytes), piece.count)])
         }
         var done = 0
         while done < piece.count {
             var end = done
-            let isHole = isAllZero(chunk(done))
-            repeat { end += chunk(end).count } while end < piece.count && isAllZero(chunk(end)) == isHole
+            let isHole = unsafe isAllZero(chunk(done))
+            repeat {
+                unsafe end += chunk(end).count
+            } while unsafe end < piece.count && isAllZero(chunk(end)) == isHole
             if isHole {
                 sealed.skip(to: first + UInt64(end))
             } else {
-                let part = UnsafeRawBufferPointer(rebasing: piece[done..<end])
-                let runs = try session.context.seal(
+                let part = unsafe UnsafeRawBufferPointer(rebasing: piece[done..<end])
+                let runs = try unsafe session.context.seal(
                     content: sealed.content, offset: first + UInt64(done), part, near: sealed.nextSector,
                     purpose: .user)
                 sealed.append(runs, part.count)

@@ -32,6 +32,6 @@ private let pieceBytesMin = 8
 
 private func read(_ source: some ByteSource, at offset: UInt64, _ count: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
-    let done = bytes.withUnsafeMutableBytes { source.read(at: offset, into: $0) }
+    let done = unsafe bytes.withUnsafeMutableBytes { unsafe source.read(at: offset, into: $0) }
     return done == count ? bytes : nil
 }

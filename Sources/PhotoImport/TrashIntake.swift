@@ -226,6 +226,6 @@ private struct TextSource: ImportSource {
     var byteCount: UInt64 { text.byteCount }
 
     func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        text.read(at: offset, into: buffer)
+        unsafe text.read(at: offset, into: buffer)
     }
 }

@@ -15,7 +15,7 @@ package struct NearPair: Equatable, Sendable {
 /// by each choice of three blocks, block by block, and only those of one bucket are compared: for a million random
 /// numbers 20 million comparisons instead of 500 billion. Seven differences leave three blocks of nine alone in 96 of
 /// 100 pairs; the others are not found.
-package struct NearPairs {
+@safe package struct NearPairs {
     /// Bits in which the numbers of a pair differ at most.
     package static let distanceMax = 7
 
@@ -51,27 +51,27 @@ package struct NearPairs {
     ///   - sorted: the numbers, ascending, each once. At most 2³² of them.
     ///   - limit: the most pairs; further ones are left out.
     package static func find(among sorted: [UInt64], limit: Int) -> [NearPair] {
-        sorted.withUnsafeBufferPointer { numbers in
-            var search = NearPairs(numbers, limit)
+        unsafe sorted.withUnsafeBufferPointer { numbers in
+            var search = unsafe NearPairs(numbers, limit)
             defer { search.free() }
-            search.search(numbers, at: 0, level: 0, from: 0, agreeing: 0)
+            unsafe search.search(numbers, at: 0, level: 0, from: 0, agreeing: 0)
             return search.pairs
         }
     }
 
     private init(_ numbers: UnsafeBufferPointer<UInt64>, _ limit: Int) {
-        (sorted, pairsMax) = (numbers, limit)
+        unsafe (sorted, pairsMax) = unsafe (numbers, limit)
         var places = [UInt32](repeating: 0, count: 1 << 16 + 1)
-        for number in numbers { places[Int(number >> 48) + 1] += 1 }
+        for place in numbers.indices { places[unsafe Int(numbers[place] >> 48) + 1] += 1 }
         for value in 1...1 << 16 { places[value] += places[value - 1] }
         self.places = places
-        scratch = (0..<Self.depth).map { _ in .allocate(capacity: numbers.count) }
-        counters = .allocate(capacity: Self.depth * Self.countersPerLevel)
+        unsafe scratch = unsafe (0..<Self.depth).map { _ in .allocate(capacity: numbers.count) }
+        unsafe counters = .allocate(capacity: Self.depth * Self.countersPerLevel)
     }
 
     private func free() {
-        for level in scratch { level.deallocate() }
-        counters.deallocate()
+        for level in unsafe scratch.indices { unsafe scratch[level].deallocate() }
+        unsafe counters.deallocate()
     }
 
     /// Finds the pairs in a bucket.
@@ -84,18 +84,18 @@ package struct NearPairs {
         _ bucket: UnsafeBufferPointer<UInt64>, at start: Int, level: Int, from first: Int, agreeing: UInt32
     ) {
         if level == Self.depth || bucket.count <= Self.smallCount {
-            return compare(bucket, before: first, agreeing)
+            return unsafe compare(bucket, before: first, agreeing)
         }
-        let target = UnsafeMutableBufferPointer(rebasing: scratch[level][start..<start + bucket.count])
-        let ends = UnsafeMutableBufferPointer(
+        let target = unsafe UnsafeMutableBufferPointer(rebasing: scratch[level][start..<start + bucket.count])
+        let ends = unsafe UnsafeMutableBufferPointer(
             rebasing: counters[level * Self.countersPerLevel..<(level + 1) * Self.countersPerLevel])
         for block in first..<Self.blockCount - (Self.depth - level - 1) where pairs.count < pairsMax {
-            Self.sort(bucket, by: block, into: target, ends)
+            unsafe Self.sort(bucket, by: block, into: target, ends)
             var begin = 0
             for value in 0..<1 << Int(Self.width(block)) {
-                let end = Int(ends[value])
+                let end = unsafe Int(ends[value])
                 if end - begin > 1 {
-                    search(
+                    unsafe search(
                         UnsafeBufferPointer(rebasing: target[begin..<end]), at: start + begin,
                         level: level + 1, from: block + 1, agreeing: agreeing | 1 << UInt32(block))
                 }
@@ -112,13 +112,16 @@ package struct NearPairs {
     ) {
         let (shift, width) = (shift(block), width(block))
         let mask: UInt64 = 1 << width - 1
-        ends.baseAddress!.update(repeating: 0, count: Int(mask) + 2)
-        for number in bucket { ends[Int(truncatingIfNeeded: number >> shift & mask) + 1] &+= 1 }
-        for value in 1...Int(mask) { ends[value] &+= ends[value - 1] }
-        for number in bucket {
+        unsafe ends.baseAddress!.update(repeating: 0, count: Int(mask) + 2)
+        for place in bucket.indices {
+            unsafe ends[Int(truncatingIfNeeded: bucket[place] >> shift & mask) + 1] &+= 1
+        }
+        for value in 1...Int(mask) { unsafe ends[value] &+= ends[value - 1] }
+        for place in bucket.indices {
+            let number = unsafe bucket[place]
             let value = Int(truncatingIfNeeded: number >> shift & mask)
-            target[Int(truncatingIfNeeded: ends[value])] = number
-            ends[value] &+= 1
+            unsafe target[Int(truncatingIfNeeded: ends[value])] = number
+            unsafe ends[value] &+= 1
         }
     }
 
@@ -128,11 +131,11 @@ package struct NearPairs {
         _ bucket: UnsafeBufferPointer<UInt64>, before first: Int, _ agreeing: UInt32
     ) {
         for index in 0..<bucket.count {
-            let number = bucket[index]
+            let number = unsafe bucket[index]
             for other in index + 1..<max(index + 1, min(bucket.count, index + 1 + Self.comparedMax)) {
-                let difference = number ^ bucket[other]
+                let difference = unsafe number ^ bucket[other]
                 guard difference.nonzeroBitCount <= Self.distanceMax else { continue }
-                note(number, bucket[other], difference, before: first, agreeing)
+                unsafe note(number, bucket[other], difference, before: first, agreeing)
             }
         }
     }
@@ -155,7 +158,7 @@ package struct NearPairs {
         var high = Int(places[Int(number >> 48) + 1]) - 1
         while low < high {
             let middle = (low + high) / 2
-            if sorted[middle] < number { low = middle + 1 } else { high = middle }
+            if unsafe sorted[middle] < number { low = middle + 1 } else { high = middle }
         }
         return UInt32(low)
     }

@@ -110,8 +110,8 @@ private let secondsPerDay: Int64 = 86_400
 /// Seconds east of UTC of the mount's time zone at a given time; localtime_r(3).
 package func localOffset(_ utcSeconds: Int64) -> Int {
     var seconds = time_t(utcSeconds)
-    var parts = tm()
-    return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
+    var parts = unsafe tm()
+    return unsafe localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
 }
 
 /// The captured date in the format of `user.obscura.captured`: `YYYY-MM-DD HH:MM:SS`, with a fraction if there is one.

@@ -58,10 +58,10 @@ package struct SimilarPhotos {
             var places = [Int](repeating: 0, count: 1 << 16 + 1)
             for photo in from { places[Int(photo.hash >> shift & 0xFFFF) + 1] += 1 }
             for value in 1...1 << 16 { places[value] += places[value - 1] }
-            to.withUnsafeMutableBufferPointer { to in
+            unsafe to.withUnsafeMutableBufferPointer { to in
                 for photo in from {
                     let value = Int(photo.hash >> shift & 0xFFFF)
-                    to[places[value]] = photo
+                    unsafe to[places[value]] = photo
                     places[value] += 1
                 }
             }

@@ -56,13 +56,13 @@ package func trashInfoText(path: [UInt8], deleted: Int64) -> [UInt8] {
 /// `YYYY-MM-DDThh:mm:ss` in the mount's time zone.
 func civilTime(_ seconds: Int64, clockSeparator: String = ":") -> String {
     var seconds = time_t(seconds)
-    var parts = tm()
-    localtime_r(&seconds, &parts)
+    var parts = unsafe tm()
+    unsafe localtime_r(&seconds, &parts)
     func digits(_ number: Int32, _ count: Int) -> String {
         let text = String(number)
         return String(repeating: "0", count: max(0, count - text.count)) + text
     }
-    let day = [digits(parts.tm_year + 1900, 4), digits(parts.tm_mon + 1, 2), digits(parts.tm_mday, 2)]
-    let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { digits($0, 2) }
+    let day = unsafe [digits(parts.tm_year + 1900, 4), digits(parts.tm_mon + 1, 2), digits(parts.tm_mday, 2)]
+    let clock = unsafe [parts.tm_hour, parts.tm_min, parts.tm_sec].map { digits($0, 2) }
     return day.joined(separator: "-") + "T" + clock.joined(separator: clockSeparator)
 }

@@ -74,10 +74,10 @@ package func storedVersion(_ shown: [UInt8], modified: Timestamp) -> (name: [UIn
     let digits = name.prefix(19).split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     let numbers = digits.compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
     guard numbers.count == 6 else { return (name, modified.seconds) }
-    var parts = tm()
-    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] &- 1900, numbers[1] &- 1, numbers[2])
-    (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
-    parts.tm_isdst = -1
-    let replaced = Int64(mktime(&parts))
+    var parts = unsafe tm()
+    unsafe (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] &- 1900, numbers[1] &- 1, numbers[2])
+    unsafe (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
+    unsafe parts.tm_isdst = -1
+    let replaced = unsafe Int64(mktime(&parts))
     return (name, replaced == -1 ? modified.seconds : replaced)
 }

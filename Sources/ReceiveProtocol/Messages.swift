@@ -189,7 +189,7 @@ package enum ServerMessage: Equatable, Sendable {
 
     /// Nil for a packet that no server sends.
     package init?(_ bytes: UnsafeRawBufferPointer) {
-        var packet = PacketReader(bytes)
+        var packet = unsafe PacketReader(bytes)
         switch packet.number(UInt8.self) {
         case 0:
             guard let fingerprint = packet.fixed(PacketLimits.digestBytes), !fingerprint.isEmpty else {
@@ -284,7 +284,7 @@ package enum ParentMessage: Equatable, Sendable {
 
     /// Nil for a packet that no parent sends.
     package init?(_ bytes: UnsafeRawBufferPointer) {
-        var packet = PacketReader(bytes)
+        var packet = unsafe PacketReader(bytes)
         switch packet.number(UInt8.self) {
         case 0:
             guard let words = packet.counted(max: 256), let password = packet.counted(max: 256) else {

@@ -3,7 +3,7 @@ struct PacketWriter {
     private(set) var bytes: [UInt8] = []
 
     mutating func add(_ number: some FixedWidthInteger) {
-        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+        unsafe withUnsafeBytes(of: number.littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
     /// A number that may be missing.
@@ -25,19 +25,19 @@ struct PacketWriter {
 }
 
 /// Reads the fields of a packet. Every read returns nil past the end and for a count above its bound.
-struct PacketReader {
+@safe struct PacketReader {
     private let bytes: UnsafeRawBufferPointer
     private var position = 0
 
-    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+    init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
     /// Whether all was read.
-    var isAtEnd: Bool { position == bytes.count }
+    var isAtEnd: Bool { unsafe position == bytes.count }
 
     mutating func number<T: FixedWidthInteger>(_ type: T.Type = T.self) -> T? {
-        guard bytes.count - position >= MemoryLayout<T>.size else { return nil }
+        guard unsafe bytes.count - position >= MemoryLayout<T>.size else { return nil }
         defer { position += MemoryLayout<T>.size }
-        return T(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: T.self))
+        return unsafe T(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: T.self))
     }
 
     /// A number that may be missing. Nil if the field is invalid.
@@ -50,11 +50,12 @@ struct PacketReader {
     }
 
     mutating func counted(max: Int) -> [UInt8]? {
-        guard let count = number(UInt32.self), Int(count) <= max, bytes.count - position >= Int(count) else {
+        guard let count = number(UInt32.self), Int(count) <= max, unsafe bytes.count - position >= Int(count)
+        else {
             return nil
         }
         defer { position += Int(count) }
-        return Array(UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(count)]))
+        return unsafe Array(UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(count)]))
     }
 
     /// A digest or a secret; empty if there is none.

@@ -36,7 +36,9 @@ package struct ReceiveLimits: Sendable, Hashable {
     /// `least` in a debug build with `OBSCURA_LIMITS=least` in its environment.
     package static let ofProcess: ReceiveLimits = {
         #if DEBUG
-            if let name = getenv("OBSCURA_LIMITS"), String(cString: name) == "least" { return .least }
+            if let name = unsafe getenv("OBSCURA_LIMITS"), unsafe String(cString: name) == "least" {
+                return .least
+            }
         #endif
         return ReceiveLimits()
     }()

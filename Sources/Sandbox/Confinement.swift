@@ -49,5 +49,5 @@ private func dropCapabilities() -> Bool {
 /// setrlimit(2) with the same soft and hard limit, unless `hard` is given.
 package func setLimit(_ resource: __rlimit_resource, _ soft: rlim_t, hard: rlim_t? = nil) -> Bool {
     var limit = rlimit(rlim_cur: soft, rlim_max: hard ?? soft)
-    return setrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0
+    return unsafe setrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0
 }

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// The only system calls that a process may make (seccomp(2), libseccomp). All others fail with EPERM; calls of another
 /// architecture's table kill the process.
-package struct SystemCallFilter {
+@safe package struct SystemCallFilter {
     private let context: scmp_filter_ctx
 
     /// Memory that is not executable, futexes, the clock, random bytes, yielding, return from signals, exit. No
@@ -20,15 +20,15 @@ package struct SystemCallFilter {
     ///
     /// - Parameter others: names of system calls that are allowed too.
     package init?(allowing others: [String] = []) {
-        guard let context = seccomp_init(shim_scmp_act_errno(UInt16(EPERM))) else { return nil }
-        self.context = context
+        guard let context = unsafe seccomp_init(shim_scmp_act_errno(UInt16(EPERM))) else { return nil }
+        unsafe self.context = unsafe context
         let notExecutable = scmp_arg_cmp(
             arg: 2, op: SCMP_CMP_MASKED_EQ, datum_a: scmp_datum_t(PROT_EXEC), datum_b: 0)
         let isComplete =
             (Self.allowed + others).allSatisfy { allow($0) }
             && Self.allowedUnlessExecutable.allSatisfy { allow($0, where: notExecutable) }
         guard isComplete else {
-            seccomp_release(context)
+            unsafe seccomp_release(context)
             return nil
         }
     }
@@ -36,12 +36,14 @@ package struct SystemCallFilter {
     /// Confines this thread, and those that it starts, until their end. PR_SET_NO_NEW_PRIVS must be set. Returns
     /// whether it succeeded.
     package func install() -> Bool {
-        seccomp_load(context) == 0
+        unsafe seccomp_load(context) == 0
     }
 
     private func allow(_ name: String, where condition: scmp_arg_cmp? = nil) -> Bool {
-        let number = seccomp_syscall_resolve_name(name)
-        guard var condition else { return seccomp_rule_add_array(context, 0x7FFF_0000, number, 0, nil) == 0 }
-        return seccomp_rule_add_array(context, 0x7FFF_0000, number, 1, &condition) == 0
+        let number = unsafe seccomp_syscall_resolve_name(name)
+        guard var condition else {
+            return unsafe seccomp_rule_add_array(context, 0x7FFF_0000, number, 0, nil) == 0
+        }
+        return unsafe seccomp_rule_add_array(context, 0x7FFF_0000, number, 1, &condition) == 0
     }
 }

@@ -177,7 +177,8 @@ private struct Window<Source: ByteSource> {
         if offset < start || offset + UInt64(count) > start + UInt64(buffer.count) {
             let room = Int(min(UInt64(max(count, Self.pieceBytes)), byteCount - offset))
             var piece = [UInt8](repeating: 0, count: room)
-            guard piece.withUnsafeMutableBytes({ source.read(at: offset, into: $0) }) == room else {
+            guard unsafe piece.withUnsafeMutableBytes({ unsafe source.read(at: offset, into: $0) }) == room
+            else {
                 return nil
             }
             (buffer, start) = (piece, offset)

@@ -62,7 +62,7 @@ private struct JSONParser {
     }
 
     private mutating func take(word: StaticString) -> Bool {
-        let isNext = word.withUTF8Buffer { bytes[index...].starts(with: $0) }
+        let isNext = word.withUTF8Buffer { unsafe bytes[index...].starts(with: $0) }
         if isNext { index += word.utf8CodeUnitCount }
         return isNext
     }

@@ -3,31 +3,31 @@
 extension UnsafeRawBufferPointer {
     @inlinable
     public func number<T: FixedWidthInteger>(_ offset: Int, as type: T.Type = T.self) -> T {
-        T(littleEndian: loadUnaligned(fromByteOffset: offset, as: T.self))
+        unsafe T(littleEndian: loadUnaligned(fromByteOffset: offset, as: T.self))
     }
 
     /// The bytes `offset ..< offset + count`, rebased to start at 0.
     @inlinable
     public func slice(_ offset: Int, _ count: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: self[offset..<offset + count])
+        unsafe UnsafeRawBufferPointer(rebasing: self[offset..<offset + count])
     }
 }
 
 extension UnsafeMutableRawBufferPointer {
     @inlinable
     public func setNumber<T: FixedWidthInteger>(_ value: T, _ offset: Int) {
-        storeBytes(of: value.littleEndian, toByteOffset: offset, as: T.self)
+        unsafe storeBytes(of: value.littleEndian, toByteOffset: offset, as: T.self)
     }
 
     @inlinable
     public func slice(_ offset: Int, _ count: Int) -> UnsafeMutableRawBufferPointer {
-        UnsafeMutableRawBufferPointer(rebasing: self[offset..<offset + count])
+        unsafe UnsafeMutableRawBufferPointer(rebasing: self[offset..<offset + count])
     }
 
     @inlinable
     public func zero() {
         if let baseAddress, count > 0 {
-            baseAddress.initializeMemory(as: UInt8.self, repeating: 0, count: count)
+            unsafe baseAddress.initializeMemory(as: UInt8.self, repeating: 0, count: count)
         }
     }
 }

@@ -26,25 +26,26 @@ public struct Descriptor: Sendable, Hashable {
     /// Writes the 40 bytes of the descriptor.
     public func encode(into bytes: UnsafeMutableRawBufferPointer) {
         precondition(bytes.count == Geometry.descriptorBytes)
-        bytes.setNumber(UInt32(role.rawValue), 0)
-        bytes.setNumber(length, 4)
-        bytes.setNumber(content, 8)
-        bytes.setNumber(offset, 16)
-        bytes.setNumber(generation, 24)
-        bytes.setNumber(epoch, 32)
+        unsafe bytes.setNumber(UInt32(role.rawValue), 0)
+        unsafe bytes.setNumber(length, 4)
+        unsafe bytes.setNumber(content, 8)
+        unsafe bytes.setNumber(offset, 16)
+        unsafe bytes.setNumber(generation, 24)
+        unsafe bytes.setNumber(epoch, 32)
     }
 
     /// Nil if the role is unknown, or the length or a number is out of range.
     public init?(decoding bytes: UnsafeRawBufferPointer) {
-        guard bytes.count == Geometry.descriptorBytes, bytes.number(0, as: UInt32.self) <= 255,
-            let role = ExtentRole(rawValue: UInt8(truncatingIfNeeded: bytes.number(0, as: UInt32.self))),
-            (1...UInt32(Geometry.chunkBytes)).contains(bytes.number(4)),
+        guard bytes.count == Geometry.descriptorBytes, unsafe bytes.number(0, as: UInt32.self) <= 255,
+            let role = unsafe ExtentRole(
+                rawValue: UInt8(truncatingIfNeeded: bytes.number(0, as: UInt32.self))),
+            unsafe (1...UInt32(Geometry.chunkBytes)).contains(bytes.number(4)),
             // Records of retired IDs are numbered from 2^62 on.
-            bytes.number(8, as: UInt64.self) < 2 * Geometry.numberMax,
-            bytes.number(16, as: UInt64.self) <= Geometry.numberMax,
-            bytes.number(24, as: UInt64.self) <= Geometry.numberMax
+            unsafe bytes.number(8, as: UInt64.self) < 2 * Geometry.numberMax,
+            unsafe bytes.number(16, as: UInt64.self) <= Geometry.numberMax,
+            unsafe bytes.number(24, as: UInt64.self) <= Geometry.numberMax
         else { return nil }
-        self.init(
+        unsafe self.init(
             role: role, content: bytes.number(8), offset: bytes.number(16), length: bytes.number(4),
             generation: bytes.number(24), epoch: bytes.number(32))
     }
@@ -54,8 +55,8 @@ public struct Descriptor: Sendable, Hashable {
 
     public func encodeAssociatedData(into bytes: UnsafeMutableRawBufferPointer) {
         precondition(bytes.count == Self.associatedBytes)
-        bytes.setNumber(formatVersion, 0)
-        encode(into: bytes.slice(2, Geometry.descriptorBytes))
+        unsafe bytes.setNumber(formatVersion, 0)
+        unsafe encode(into: bytes.slice(2, Geometry.descriptorBytes))
     }
 }
 

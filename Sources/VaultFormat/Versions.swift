@@ -15,12 +15,12 @@ public struct Release: Sendable, Hashable {
     public static let unknown = Release(major: 0, minor: 0)
 
     public init(decoding bytes: UnsafeRawBufferPointer) {
-        self.init(major: bytes.number(0), minor: bytes.number(2))
+        unsafe self.init(major: bytes.number(0), minor: bytes.number(2))
     }
 
     public func encode(into bytes: UnsafeMutableRawBufferPointer) {
-        bytes.setNumber(major, 0)
-        bytes.setNumber(minor, 2)
+        unsafe bytes.setNumber(major, 0)
+        unsafe bytes.setNumber(minor, 2)
     }
 
     /// As one number, for SQLite's `application_id`.
@@ -111,19 +111,19 @@ public struct SpaceFormat: Sendable, Hashable {
 
     /// - Parameter root: a root's plaintext.
     public init(ofRoot root: UnsafeRawBufferPointer) {
-        version = UInt32(root.number(RootLayout.versionOffset, as: UInt16.self)) + 1
-        release = Release(decoding: root.slice(RootLayout.releaseOffset, Release.storedBytes))
-        incompatible = root.number(RootLayout.incompatibleOffset)
-        writing = root.number(RootLayout.writingFeaturesOffset)
-        compatible = root.number(RootLayout.compatibleOffset)
+        version = unsafe UInt32(root.number(RootLayout.versionOffset, as: UInt16.self)) + 1
+        release = unsafe Release(decoding: root.slice(RootLayout.releaseOffset, Release.storedBytes))
+        incompatible = unsafe root.number(RootLayout.incompatibleOffset)
+        writing = unsafe root.number(RootLayout.writingFeaturesOffset)
+        compatible = unsafe root.number(RootLayout.compatibleOffset)
     }
 
     public func encode(intoRoot root: UnsafeMutableRawBufferPointer) {
-        root.setNumber(UInt16(version - 1), RootLayout.versionOffset)
-        release.encode(into: root.slice(RootLayout.releaseOffset, Release.storedBytes))
-        root.setNumber(incompatible, RootLayout.incompatibleOffset)
-        root.setNumber(writing, RootLayout.writingFeaturesOffset)
-        root.setNumber(compatible, RootLayout.compatibleOffset)
+        unsafe root.setNumber(UInt16(version - 1), RootLayout.versionOffset)
+        unsafe release.encode(into: root.slice(RootLayout.releaseOffset, Release.storedBytes))
+        unsafe root.setNumber(incompatible, RootLayout.incompatibleOffset)
+        unsafe root.setNumber(writing, RootLayout.writingFeaturesOffset)
+        unsafe root.setNumber(compatible, RootLayout.compatibleOffset)
     }
 
     /// Why this program cannot read the space; nil if it can.

@@ -82,7 +82,7 @@ final class ArchiveClient {
                 + littleEndian(UInt64(count))
             try send(request)
             try receiveStatus()
-            try receive(into: UnsafeMutableRawBufferPointer(rebasing: buffer[done..<done + count]))
+            try unsafe receive(into: UnsafeMutableRawBufferPointer(rebasing: buffer[done..<done + count]))
             done += count
         }
     }
@@ -98,8 +98,8 @@ final class ArchiveClient {
     private func receive(_ count: Int) throws(ArchiveError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var error: ArchiveError?
-        bytes.withUnsafeMutableBytes { buffer in
-            do throws(ArchiveError) { try receive(into: buffer) } catch let failure { error = failure }
+        unsafe bytes.withUnsafeMutableBytes { buffer in
+            do throws(ArchiveError) { try unsafe receive(into: buffer) } catch let failure { error = failure }
         }
         if let error { throw error }
         return bytes
@@ -108,7 +108,8 @@ final class ArchiveClient {
     private func receive(into buffer: UnsafeMutableRawBufferPointer) throws(ArchiveError) {
         var done = 0
         while done < buffer.count {
-            let count = recv(socket, buffer.baseAddress.map { $0 + done }, buffer.count - done, 0)
+            let count = unsafe recv(
+                socket, buffer.baseAddress.map { unsafe $0 + done }, buffer.count - done, 0)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw ArchiveError("it ended the program that reads archives") }
             done += count
@@ -118,8 +119,9 @@ final class ArchiveClient {
     private func send(_ bytes: [UInt8]) throws(ArchiveError) {
         var done = 0
         while done < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                Glibc.send(socket, $0.baseAddress.map { $0 + done }, bytes.count - done, Int32(MSG_NOSIGNAL))
+            let count = unsafe bytes.withUnsafeBytes {
+                unsafe Glibc.send(
+                    socket, $0.baseAddress.map { unsafe $0 + done }, bytes.count - done, Int32(MSG_NOSIGNAL))
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw ArchiveError("it ended the program that reads archives") }

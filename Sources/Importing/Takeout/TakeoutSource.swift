@@ -63,15 +63,15 @@ final class TakeoutSource: ImportSource {
     func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         switch origin {
         case .file(let file):
-            let count = file.read(at: offset, into: buffer)
+            let count = unsafe file.read(at: offset, into: buffer)
             if let error = file.failure, failure == nil { failure = "\(error)" }
             return count
-        case .memory(let memory): return memory.read(at: offset, into: buffer)
+        case .memory(let memory): return unsafe memory.read(at: offset, into: buffer)
         case .entry(let archive, let index):
             guard offset < byteCount else { return 0 }
             let count = Int(min(UInt64(buffer.count), byteCount - offset))
             do throws(ArchiveError) {
-                try archive.read(
+                try unsafe archive.read(
                     index, at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
             } catch {
                 failure = failure ?? error.reason
@@ -85,7 +85,7 @@ final class TakeoutSource: ImportSource {
     func allBytes(countMax: Int) -> [UInt8]? {
         guard byteCount <= UInt64(countMax) else { return nil }
         var bytes = [UInt8](repeating: 0, count: Int(byteCount))
-        let count = bytes.withUnsafeMutableBytes { read(at: 0, into: $0) }
+        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(at: 0, into: $0) }
         return count == bytes.count ? bytes : nil
     }
 

@@ -117,15 +117,16 @@ package func fingerprint(of source: some ByteSource) -> UInt64? {
     let endBytes = 4096
     let length = source.byteCount
     var hash = mixed(0xCBF2_9CE4_8422_2325, length)
-    let isRead = withUnsafeTemporaryAllocation(byteCount: endBytes, alignment: 8) { buffer in
+    let isRead = unsafe withUnsafeTemporaryAllocation(byteCount: endBytes, alignment: 8) { buffer in
         for start in length > UInt64(endBytes) ? [0, length - UInt64(endBytes)] : [0] {
             let count = Int(min(UInt64(endBytes), length - start))
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            guard source.read(at: start, into: part) == count else { return false }
+            let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            guard unsafe source.read(at: start, into: part) == count else { return false }
             // Whole words; the last one is padded with zeros.
-            memset(buffer.baseAddress! + count, 0, endBytes - count)
+            unsafe memset(buffer.baseAddress! + count, 0, endBytes - count)
             for offset in stride(from: 0, to: count, by: 8) {
-                hash = mixed(hash, UInt64(littleEndian: buffer.load(fromByteOffset: offset, as: UInt64.self)))
+                hash = unsafe mixed(
+                    hash, UInt64(littleEndian: buffer.load(fromByteOffset: offset, as: UInt64.self)))
             }
         }
         return true

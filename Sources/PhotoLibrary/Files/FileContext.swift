@@ -162,7 +162,7 @@ package final class FileContext: @unchecked Sendable {
             let freed = space.sectors.freedSectors
             for purpose in purposes {
                 do throws(StoreError) {
-                    return try space.write(
+                    return try unsafe space.write(
                         role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
                 } catch {
                     guard error == .noRoom else { throw FileError(error) }

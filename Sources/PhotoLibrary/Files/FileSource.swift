@@ -5,7 +5,7 @@ import PhotoImaging
 import VaultFormat
 
 /// An open file as a byte source for the metadata readers. They read few bytes at a time, so one chunk is cached.
-package final class FileSource: ByteSource {
+@safe package final class FileSource: ByteSource {
     private let file: FileState
     private let buffer: UnsafeMutableRawBufferPointer
     private var held: Range<UInt64> = 0..<0
@@ -15,11 +15,11 @@ package final class FileSource: ByteSource {
 
     package init(_ file: FileState) {
         self.file = file
-        buffer = file.context.chunks.take()
+        unsafe buffer = unsafe file.context.chunks.take()
         byteCount = file.view.withLock { file.size }
     }
 
-    deinit { file.context.chunks.give(buffer) }
+    deinit { unsafe file.context.chunks.give(buffer) }
 
     package func read(at offset: UInt64, into target: UnsafeMutableRawBufferPointer) -> Int {
         guard offset < byteCount else { return 0 }
@@ -28,19 +28,20 @@ package final class FileSource: ByteSource {
         while done < wanted {
             let position = offset + UInt64(done)
             if !held.contains(position), wanted - done >= Int(Chunk.bytes) {
-                let part = UnsafeMutableRawBufferPointer(rebasing: target[done..<wanted])
-                guard let count = copy(position, into: part) else { return -1 }
+                let part = unsafe UnsafeMutableRawBufferPointer(rebasing: target[done..<wanted])
+                guard let count = unsafe copy(position, into: part) else { return -1 }
                 if count == 0 { break }
                 done += count
                 continue
             }
             guard held.contains(position) || fill(Chunk.start(Chunk.index(position))) else { return -1 }
-            guard held.contains(position), let source = buffer.baseAddress, let start = target.baseAddress
+            guard held.contains(position), let source = unsafe buffer.baseAddress,
+                let start = target.baseAddress
             else {
                 break
             }
             let count = min(wanted - done, Int(held.upperBound - position))
-            memcpy(start + done, source + Int(position - held.lowerBound), count)
+            unsafe memcpy(start + done, source + Int(position - held.lowerBound), count)
             done += count
         }
         return done
@@ -49,14 +50,14 @@ package final class FileSource: ByteSource {
     package func storedRange(from offset: UInt64) -> Range<UInt64>? { file.storedRange(from: offset) }
 
     private func fill(_ start: UInt64) -> Bool {
-        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(Chunk.bytes)])
-        guard let count = copy(start, into: part) else { return false }
+        let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(Chunk.bytes)])
+        guard let count = unsafe copy(start, into: part) else { return false }
         held = start..<start + UInt64(count)
         return true
     }
 
     private func copy(_ start: UInt64, into part: UnsafeMutableRawBufferPointer) -> Int? {
-        do throws(FileError) { return try file.copy(start, into: part) } catch {
+        do throws(FileError) { return unsafe try file.copy(start, into: part) } catch {
             hasFailed = true
             return nil
         }

@@ -14,12 +14,12 @@ extension FileState {
         throws(FileError)
         -> R
     {
-        if let direct = try readDirect(offset, count, reply) { return direct }
+        if let direct = try unsafe readDirect(offset, count, reply) { return direct }
         let wanted = min(count, FileContext.requestBytesMax)
-        let buffer = context.replies.take()
-        defer { context.replies.give(buffer) }
-        let got = try copy(offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
-        return reply(UnsafeRawBufferPointer(rebasing: buffer[..<got]))
+        let buffer = unsafe context.replies.take()
+        defer { unsafe context.replies.give(buffer) }
+        let got = try unsafe copy(offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
+        return unsafe reply(UnsafeRawBufferPointer(rebasing: buffer[..<got]))
     }
 
     /// The common case: one sealed chunk holds all the bytes, and `reply` gets them from the buffer it is opened in.
@@ -31,7 +31,7 @@ extension FileState {
             let seen = changeCount
             guard offset < size else {
                 view.unlock()
-                return reply(UnsafeRawBufferPointer(start: nil, count: 0))
+                return unsafe reply(UnsafeRawBufferPointer(start: nil, count: 0))
             }
             let end = min(offset + UInt64(count), size)
             let index = Chunk.index(offset)
@@ -45,15 +45,16 @@ extension FileState {
             let run = map.pieces[at].run
             let content = map.content
             view.unlock()
-            let buffer = context.chunks.take()
-            defer { context.chunks.give(buffer) }
+            let buffer = unsafe context.chunks.take()
+            defer { unsafe context.chunks.give(buffer) }
             do throws(StoreError) {
                 let number = (offset - run.offset) / Chunk.bytes
-                let plain = try context.space.read(
+                let plain = try unsafe context.space.read(
                     role: .content, content: content, run: run, chunk: Int(number), into: buffer)
                 let first = Int(offset - run.offset - number * Chunk.bytes)
                 guard first + Int(end - offset) <= plain.count else { throw StoreError.damaged }
-                return reply(UnsafeRawBufferPointer(rebasing: plain[first..<first + Int(end - offset)]))
+                return unsafe reply(
+                    UnsafeRawBufferPointer(rebasing: plain[first..<first + Int(end - offset)]))
             } catch {
                 // Rewritten during the read? Then retry; else the damage is real.
                 if error != .damaged || view.withLock({ changeCount == seen }) { throw FileError(error) }
@@ -73,12 +74,12 @@ extension FileState {
                 return 0
             }
             let count = Int(min(UInt64(buffer.count), size - offset))
-            let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            let target = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
             let map = self.map
-            let unsealed = dirty.isEmpty ? [] : copyDirty(offset, into: target)
+            let unsealed = unsafe dirty.isEmpty ? [] : copyDirty(offset, into: target)
             view.unlock()
             do throws(FileError) {
-                try copySealed(map, offset, into: target, except: unsealed)
+                try unsafe copySealed(map, offset, into: target, except: unsealed)
                 return count
             } catch {
                 if error != .damaged || view.withLock({ changeCount == seen }) { throw error }
@@ -92,15 +93,16 @@ extension FileState {
         var found: [UInt64] = []
         let end = offset + UInt64(target.count)
         for index in Chunk.index(offset)...Chunk.index(end - 1) {
-            guard let chunk = dirty[index], let source = chunk.buffer.baseAddress,
+            guard let chunk = dirty[index], let source = unsafe chunk.buffer.baseAddress,
                 let start = target.baseAddress
             else { continue }
             found.append(index)
             let lower = max(offset, Chunk.start(index))
             let upper = min(end, Chunk.start(index + 1))
             let valid = max(lower, min(upper, Chunk.start(index) + chunk.valid))
-            memcpy(start + Int(lower - offset), source + Int(lower - Chunk.start(index)), Int(valid - lower))
-            memset(start + Int(valid - offset), 0, Int(upper - valid))
+            unsafe memcpy(
+                start + Int(lower - offset), source + Int(lower - Chunk.start(index)), Int(valid - lower))
+            unsafe memset(start + Int(valid - offset), 0, Int(upper - valid))
         }
         return found
     }
@@ -109,14 +111,14 @@ extension FileState {
         _ map: ExtentMap, _ offset: UInt64, into target: UnsafeMutableRawBufferPointer, except: [UInt64]
     ) throws(FileError) {
         let end = offset + UInt64(target.count)
-        if except.isEmpty { return try copyStored(map, offset, into: target) }
+        if except.isEmpty { return try unsafe copyStored(map, offset, into: target) }
         var position = offset
         while position < end {
             let index = Chunk.index(position)
             let upper = min(end, Chunk.start(index + 1))
             if !except.contains(index) {
-                let part = target[Int(position - offset)..<Int(upper - offset)]
-                try copyStored(map, position, into: UnsafeMutableRawBufferPointer(rebasing: part))
+                let part = unsafe target[Int(position - offset)..<Int(upper - offset)]
+                try unsafe copyStored(map, position, into: UnsafeMutableRawBufferPointer(rebasing: part))
             }
             position = upper
         }
@@ -126,20 +128,20 @@ extension FileState {
     func copyStored(
         _ map: ExtentMap, _ offset: UInt64, into target: UnsafeMutableRawBufferPointer
     ) throws(FileError) {
-        guard let start = target.baseAddress, !target.isEmpty else { return }
+        guard let start = target.baseAddress, unsafe !target.isEmpty else { return }
         let end = offset + UInt64(target.count)
-        let scratch = context.extents.take()
-        defer { context.extents.give(scratch) }
+        let scratch = unsafe context.extents.take()
+        defer { unsafe context.extents.give(scratch) }
         var (position, at) = (offset, map.firstIndex(after: offset))
         var next: [StoredChunk] = []
         while position < end {
             guard at < map.pieces.count, map.pieces[at].run.offset < end else {
-                memset(start + Int(position - offset), 0, Int(end - position))
+                unsafe memset(start + Int(position - offset), 0, Int(end - position))
                 break
             }
             let run = map.pieces[at].run
             if run.offset > position {
-                memset(start + Int(position - offset), 0, Int(run.offset - position))
+                unsafe memset(start + Int(position - offset), 0, Int(run.offset - position))
                 position = run.offset
             }
             let chunk = Int((position - run.offset) / Chunk.bytes)
@@ -147,24 +149,25 @@ extension FileState {
             let stored = run.plainBytes(ofChunk: chunk)
             guard stored > first else { throw .damaged }
             let count = min(stored - first, Int(end - position))
-            let part = UnsafeMutableRawBufferPointer(start: start + Int(position - offset), count: count)
-            let wanted = StoredChunk(run: run, chunk: chunk, from: first, into: part)
-            if !context.space.areNeighbours(next, wanted, in: scratch) {
-                try readStored(next, of: map.content, through: scratch)
+            let part = unsafe UnsafeMutableRawBufferPointer(
+                start: start + Int(position - offset), count: count)
+            let wanted = unsafe StoredChunk(run: run, chunk: chunk, from: first, into: part)
+            if unsafe !context.space.areNeighbours(next, wanted, in: scratch) {
+                try unsafe readStored(next, of: map.content, through: scratch)
                 next.removeAll(keepingCapacity: true)
             }
             next.append(wanted)
             position += UInt64(count)
             if position >= run.end { at += 1 }
         }
-        try readStored(next, of: map.content, through: scratch)
+        try unsafe readStored(next, of: map.content, through: scratch)
     }
 
     private func readStored(
         _ chunks: [StoredChunk], of content: UInt64, through scratch: UnsafeMutableRawBufferPointer
     ) throws(FileError) {
         guard !chunks.isEmpty else { return }
-        try stored(context.space.read(role: .content, content: content, chunks, through: scratch))
+        try unsafe stored(context.space.read(role: .content, content: content, chunks, through: scratch))
     }
 
     /// lseek(2) for data and holes. The end of the file is a hole.

@@ -49,16 +49,16 @@ extension FileState {
     /// Seals the stored bytes before `end` into another map, some chunks at a time.
     private func copyPieces(before end: UInt64, into own: inout ExtentMap) throws(FileError) {
         let end = min(end, size)
-        let buffer = context.replies.take()
-        defer { context.replies.give(buffer) }
+        let buffer = unsafe context.replies.take()
+        defer { unsafe context.replies.give(buffer) }
         var next = map.nextStored(0)
         while let start = next, start < end {
             let first = Chunk.start(Chunk.index(start))
             let stop = min(map.endOfStored(start), end, first + UInt64(buffer.count))
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(stop - first)])
-            try copyStored(map, first, into: part)
+            let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(stop - first)])
+            try unsafe copyStored(map, first, into: part)
             let near = own.pieces.last.map { $0.run.sector + UInt64($0.run.sectorCount) }
-            let runs = try context.seal(
+            let runs = try unsafe context.seal(
                 content: own.content, offset: first, UnsafeRawBufferPointer(part), near: near, purpose: .user)
             let whole = (stop + Chunk.bytes - 1) / Chunk.bytes * Chunk.bytes
             _ = own.replace(first, whole, with: runs)

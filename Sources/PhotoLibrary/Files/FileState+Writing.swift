@@ -25,8 +25,8 @@ extension FileState {
             try context.session.room.requireRoom(forRows: 0, of: self)
             try beginChange(keeping: size)
             while done < bytes.count {
-                let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
-                done += try writeSome(at: offset + UInt64(done), rest, isHeld: isHeld, now)
+                let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[done...])
+                unsafe done += try writeSome(at: offset + UInt64(done), rest, isHeld: isHeld, now)
                 // Rows that one commit can hold.
                 if unsavedRows > Self.unsavedRowsMax { try context.session.save(self) }
             }
@@ -46,20 +46,22 @@ extension FileState {
         at offset: UInt64, _ bytes: UnsafeRawBufferPointer, isHeld: Bool, _ now: Timestamp
     ) throws(FileError) -> Int {
         if !context.isTight {
-            do throws(FileError) { return try writeAmply(at: offset, bytes, isHeld: isHeld, now) } catch {
+            do throws(FileError) {
+                return try unsafe writeAmply(at: offset, bytes, isHeld: isHeld, now)
+            } catch {
                 // The room reserved for buffered bytes is generous: sealed at once, they may still fit.
                 guard error == .noRoom else { throw error }
             }
         }
         let within = offset % Chunk.bytes
         if within == 0 && bytes.count >= Int(Chunk.bytes) {
-            let chunk = UnsafeRawBufferPointer(rebasing: bytes[..<Int(Chunk.bytes)])
-            try writeWhole(at: offset, chunk, now)
+            let chunk = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<Int(Chunk.bytes)])
+            try unsafe writeWhole(at: offset, chunk, now)
             return chunk.count
         }
         let count = min(bytes.count, Int(Chunk.bytes - within))
-        let part = UnsafeRawBufferPointer(rebasing: bytes[..<count])
-        try writeThrough(Chunk.index(offset), within, part, now)
+        let part = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
+        try unsafe writeThrough(Chunk.index(offset), within, part, now)
         return count
     }
 
@@ -70,16 +72,17 @@ extension FileState {
         let within = offset % Chunk.bytes
         if within == 0 && bytes.count >= Int(Chunk.bytes) {
             if isHeld {
-                try accept(
+                try unsafe accept(
                     Chunk.index(offset), UnsafeRawBufferPointer(rebasing: bytes[..<Int(Chunk.bytes)]), now)
                 return Int(Chunk.bytes)
             }
             let whole = bytes.count / Int(Chunk.bytes) * Int(Chunk.bytes)
-            try writeWhole(at: offset, UnsafeRawBufferPointer(rebasing: bytes[..<whole]), now)
+            try unsafe writeWhole(at: offset, UnsafeRawBufferPointer(rebasing: bytes[..<whole]), now)
             return whole
         }
         let count = min(bytes.count, Int(Chunk.bytes - within))
-        try writePart(Chunk.index(offset), within, UnsafeRawBufferPointer(rebasing: bytes[..<count]), now)
+        try unsafe writePart(
+            Chunk.index(offset), within, UnsafeRawBufferPointer(rebasing: bytes[..<count]), now)
         return count
     }
 
@@ -90,7 +93,7 @@ extension FileState {
         let end = offset + UInt64(bytes.count)
         let overhead = UInt64(bytes.count) / Chunk.bytes * Self.overheadBytes
         try context.reserve(UInt64(bytes.count) + overhead, atOnce: true)
-        let runs = try context.seal(
+        let runs = try unsafe context.seal(
             content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)
         try requireRoom(for: runs)
         view.lock()
@@ -114,19 +117,22 @@ extension FileState {
         if dirty[index] != nil { try seal(index) }
         let start = Chunk.start(index)
         let end = within + UInt64(bytes.count)
-        let buffer = context.chunks.take()
-        defer { context.chunks.give(buffer) }
+        let buffer = unsafe context.chunks.take()
+        defer { unsafe context.chunks.give(buffer) }
         var valid: UInt64 = 0
         let stored = map.storedBytes(inChunk: index)
         if stored > 0 && !(within == 0 && end >= stored) {
-            try copyStored(map, start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(stored)]))
+            try unsafe copyStored(
+                map, start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(stored)]))
             valid = stored
         }
-        if within > valid { UnsafeMutableRawBufferPointer(rebasing: buffer[Int(valid)..<Int(within)]).zero() }
-        UnsafeMutableRawBufferPointer(rebasing: buffer[Int(within)..<Int(end)]).copyMemory(from: bytes)
+        if within > valid {
+            unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[Int(valid)..<Int(within)]).zero()
+        }
+        unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[Int(within)..<Int(end)]).copyMemory(from: bytes)
         valid = max(valid, end)
         try context.reserve(valid + Self.overheadBytes, atOnce: true)
-        let runs = try context.seal(
+        let runs = try unsafe context.seal(
             content: content, offset: start, UnsafeRawBufferPointer(rebasing: buffer[..<Int(valid)]),
             near: sectorBehind(start), purpose: .user)
         try requireRoom(for: runs)
@@ -147,7 +153,7 @@ extension FileState {
     /// Takes one whole chunk, which stays in the request's own buffer until it is sealed.
     private func accept(_ index: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp) throws(FileError)
     {
-        let chunk = DirtyChunk(borrowing: bytes)
+        let chunk = unsafe DirtyChunk(borrowing: bytes)
         try context.countDirty(for: self)
         do throws(FileError) { try reserve(for: chunk, Chunk.bytes) } catch {
             context.uncountDirty(reserved: 0)
@@ -163,11 +169,11 @@ extension FileState {
     /// Seals the chunks of a request that `write` accepted, by one call if all of them are left. What cannot be sealed
     /// stays dirty, in buffers of its own: the next flush or fsync reports the error.
     package func sealAccepted(at offset: UInt64, _ bytes: UnsafeRawBufferPointer) {
-        guard !bytes.isEmpty else { return }
+        guard unsafe !bytes.isEmpty else { return }
         let all = Chunk.index(offset)...Chunk.index(offset + UInt64(bytes.count - 1))
-        let left = all.filter { dirty[$0]?.isBorrowed(from: bytes) == true }
+        let left = all.filter { unsafe dirty[$0]?.isBorrowed(from: bytes) == true }
         if left.count == all.count, left.allSatisfy({ dirty[$0]?.valid == Chunk.bytes }),
-            let runs = try? context.seal(
+            let runs = try? unsafe context.seal(
                 content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user,
                 isAccepted: true)
         {
@@ -176,9 +182,9 @@ extension FileState {
         for index in left {
             // A chunk that cannot be sealed stays dirty, with a buffer of its own.
             try? seal(index)
-            guard let chunk = dirty[index], chunk.isBorrowed(from: bytes) else { continue }
-            let own = context.chunks.take()
-            view.withLock { chunk.stopBorrowing(own) }
+            guard let chunk = dirty[index], unsafe chunk.isBorrowed(from: bytes) else { continue }
+            let own = unsafe context.chunks.take()
+            view.withLock { unsafe chunk.stopBorrowing(own) }
         }
     }
 
@@ -190,7 +196,7 @@ extension FileState {
         let chunk = try dirtyChunk(index, overwriting: within..<end, isSystem: false)
         try reserve(for: chunk, end)
         view.lock()
-        put(bytes, into: chunk, at: within)
+        unsafe put(bytes, into: chunk, at: within)
         noteWritten(size: max(size, Chunk.start(index) + end), now)
         let isComplete = end == Chunk.bytes
         view.unlock()
@@ -213,9 +219,9 @@ extension FileState {
 
     /// Copies into a chunk, and zeros a gap before the bytes. Both locks are held.
     private func put(_ bytes: UnsafeRawBufferPointer, into chunk: DirtyChunk, at within: UInt64) {
-        guard let start = chunk.buffer.baseAddress else { return }
-        if within > chunk.valid { memset(start + Int(chunk.valid), 0, Int(within - chunk.valid)) }
-        if let source = bytes.baseAddress { memcpy(start + Int(within), source, bytes.count) }
+        guard let start = unsafe chunk.buffer.baseAddress else { return }
+        if within > chunk.valid { unsafe memset(start + Int(chunk.valid), 0, Int(within - chunk.valid)) }
+        if let source = bytes.baseAddress { unsafe memcpy(start + Int(within), source, bytes.count) }
         chunk.valid = max(chunk.valid, within + UInt64(bytes.count))
         changeCount += 1
     }
@@ -227,17 +233,17 @@ extension FileState {
         if let known = dirty[index] { return known }
         let stored = map.storedBytes(inChunk: index)
         try context.countDirty(for: self)
-        let chunk = DirtyChunk(context.chunks.take(), valid: 0)
+        let chunk = unsafe DirtyChunk(context.chunks.take(), valid: 0)
         do throws(FileError) {
             if stored > 0 && !(range.lowerBound == 0 && range.upperBound >= stored) {
-                let part = UnsafeMutableRawBufferPointer(rebasing: chunk.buffer[..<Int(stored)])
-                try copyStored(map, Chunk.start(index), into: part)
+                let part = unsafe UnsafeMutableRawBufferPointer(rebasing: chunk.buffer[..<Int(stored)])
+                try unsafe copyStored(map, Chunk.start(index), into: part)
                 chunk.valid = stored
             }
             if !isSystem { try reserve(for: chunk, range.upperBound) }
         } catch {
             context.uncountDirty(reserved: chunk.reserved)
-            context.chunks.give(chunk.buffer)
+            unsafe context.chunks.give(chunk.buffer)
             throw error
         }
         view.withLock { dirty[index] = chunk }
@@ -257,10 +263,10 @@ extension FileState {
     private func seal(_ index: UInt64) throws(FileError) {
         guard let chunk = dirty[index] else { return }
         let start = Chunk.start(index)
-        let bytes = UnsafeRawBufferPointer(rebasing: chunk.buffer[..<Int(chunk.valid)])
+        let bytes = unsafe UnsafeRawBufferPointer(rebasing: chunk.buffer[..<Int(chunk.valid)])
         // A chunk left by a truncation has no reserved room, and must be sealed even in a full space.
         let runs =
-            chunk.valid == 0
+            unsafe chunk.valid == 0
             ? []
             : try context.seal(
                 content: content, offset: start, bytes, near: sectorBehind(start),
@@ -351,8 +357,8 @@ extension FileState {
         let chunk = try dirtyChunk(index, overwriting: 0..<0, isSystem: true)
         view.withLock {
             let end = min(upper, chunk.valid)
-            guard lower < end, let start = chunk.buffer.baseAddress else { return }
-            memset(start + Int(lower), 0, Int(end - lower))
+            guard lower < end, let start = unsafe chunk.buffer.baseAddress else { return }
+            unsafe memset(start + Int(lower), 0, Int(end - lower))
             changeCount += 1
         }
     }

@@ -8,7 +8,7 @@ package import VaultFormat
 import VaultStore
 
 /// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, not those of the buffer.
-package final class DirtyChunk {
+@safe package final class DirtyChunk {
     package private(set) var buffer: UnsafeMutableRawBufferPointer
     package var valid: UInt64
     /// Room reserved for it, in bytes.
@@ -17,27 +17,29 @@ package final class DirtyChunk {
     package private(set) var isBorrowed = false
 
     package init(_ buffer: UnsafeMutableRawBufferPointer, valid: UInt64) {
-        self.buffer = buffer
+        unsafe self.buffer = unsafe buffer
         self.valid = valid
     }
 
     /// A whole chunk of a request, which stays valid until `FileState.sealAccepted` has returned.
     init(borrowing part: UnsafeRawBufferPointer) {
-        buffer = UnsafeMutableRawBufferPointer(mutating: part)
+        unsafe buffer = unsafe UnsafeMutableRawBufferPointer(mutating: part)
         valid = Chunk.bytes
         isBorrowed = true
     }
 
     /// Whether the buffer is a part of that request.
     func isBorrowed(from request: UnsafeRawBufferPointer) -> Bool {
-        guard isBorrowed, let part = buffer.baseAddress, let start = request.baseAddress else { return false }
-        return start <= part && part < start + request.count
+        guard isBorrowed, let part = unsafe buffer.baseAddress, let start = request.baseAddress else {
+            return false
+        }
+        return unsafe start <= part && part < start + request.count
     }
 
     /// Copies the bytes into a buffer of its own.
     func stopBorrowing(_ own: UnsafeMutableRawBufferPointer) {
-        own.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[..<Int(valid)]))
-        (buffer, isBorrowed) = (own, false)
+        unsafe own.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[..<Int(valid)]))
+        unsafe (buffer, isBorrowed) = unsafe (own, false)
     }
 }
 
@@ -186,7 +188,7 @@ package final class FileState: @unchecked Sendable {
         guard let chunk = dirty.removeValue(forKey: index) else { return }
         changeCount += 1
         context.uncountDirty(reserved: chunk.reserved)
-        if !chunk.isBorrowed { context.chunks.give(chunk.buffer) }
+        if !chunk.isBorrowed { unsafe context.chunks.give(chunk.buffer) }
     }
 
     /// Sets size and times after a change of the bytes. Both locks are held.

@@ -99,16 +99,18 @@ package enum Recorded: Equatable {
 
     /// The version of a record that a later release wrote; nil for a record of a known version.
     package static func newerVersion(_ bytes: UnsafeRawBufferPointer) -> NewerVersion? {
-        guard bytes.count >= releaseOffset + Release.storedBytes, bytes[0] > version else { return nil }
-        let release = Release(decoding: bytes.slice(releaseOffset, Release.storedBytes))
-        return NewerVersion(.record, version: Int(bytes[0]), release: release)
+        guard bytes.count >= releaseOffset + Release.storedBytes, unsafe bytes[0] > version else {
+            return nil
+        }
+        let release = unsafe Release(decoding: bytes.slice(releaseOffset, Release.storedBytes))
+        return unsafe NewerVersion(.record, version: Int(bytes[0]), release: release)
     }
 
     /// Returns nil for bytes in no format that this version knows.
     package static func decode(_ bytes: UnsafeRawBufferPointer) -> (
         history: RecordedHistory, content: Recorded
     )? {
-        var reader = RecordReader(bytes)
+        var reader = unsafe RecordReader(bytes)
         guard reader.number(UInt8.self) == version, let kind = reader.number(UInt8.self),
             reader.number(UInt16.self) != nil, reader.number(UInt32.self) != nil,
             let epoch = reader.number(UInt64.self), let generation = reader.number(UInt64.self),

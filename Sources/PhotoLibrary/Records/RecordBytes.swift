@@ -3,7 +3,7 @@ struct RecordWriter {
     package private(set) var bytes: [UInt8] = []
 
     package mutating func number<T: FixedWidthInteger>(_ value: T) {
-        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+        unsafe withUnsafeBytes(of: value.littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
     /// A length of 4 bytes, then the text.
@@ -15,22 +15,22 @@ struct RecordWriter {
 
 /// Decodes an identity record. Authentic bytes were written by some version of this program, but they are checked all
 /// the same: every read past the end returns nil.
-struct RecordReader {
+@safe struct RecordReader {
     private let bytes: UnsafeRawBufferPointer
     private var place = 0
 
-    package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+    package init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
     package mutating func number<T: FixedWidthInteger>(_ type: T.Type = T.self) -> T? {
-        guard bytes.count - place >= MemoryLayout<T>.size else { return nil }
+        guard unsafe bytes.count - place >= MemoryLayout<T>.size else { return nil }
         defer { place += MemoryLayout<T>.size }
-        return T(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: T.self))
+        return unsafe T(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: T.self))
     }
 
     package mutating func text() -> [UInt8]? {
-        guard let count = number(UInt32.self), bytes.count - place >= Int(count) else { return nil }
+        guard let count = number(UInt32.self), unsafe bytes.count - place >= Int(count) else { return nil }
         defer { place += Int(count) }
-        return Array(bytes[place..<place + Int(count)])
+        return unsafe Array(bytes[place..<place + Int(count)])
     }
 
     /// Reads a count of 4 bytes, then that many values.

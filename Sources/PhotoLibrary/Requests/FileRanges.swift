@@ -65,16 +65,17 @@ public struct FileRanges: Sendable {
             }
             if let stored { wanted = Int(min(UInt64(wanted), stored.upperBound - offset)) }
         }
-        let buffer = session.context.replies.take()
-        defer { session.context.replies.give(buffer) }
+        let buffer = unsafe session.context.replies.take()
+        defer { unsafe session.context.replies.give(buffer) }
         var done = 0
         while done < wanted {
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(buffer.count, wanted - done)])
+            let part = unsafe UnsafeMutableRawBufferPointer(
+                rebasing: buffer[..<min(buffer.count, wanted - done)])
             do throws(FileError) {
-                let got = try from.copy(offset + UInt64(done), into: part)
+                let got = try unsafe from.copy(offset + UInt64(done), into: part)
                 guard got > 0 else { break }
-                let bytes = UnsafeRawBufferPointer(rebasing: part[..<got])
-                let written = try writeCopied(to, target, targetOffset + UInt64(done), bytes)
+                let bytes = unsafe UnsafeRawBufferPointer(rebasing: part[..<got])
+                let written = try unsafe writeCopied(to, target, targetOffset + UInt64(done), bytes)
                 done += written
                 if written < got { break }
             } catch {
@@ -105,7 +106,7 @@ public struct FileRanges: Sendable {
         file.writer.lock()
         defer { file.writer.unlock() }
         file.noteWriter(handle)
-        return try file.write(at: offset, bytes, now: .now())
+        return try unsafe file.write(at: offset, bytes, now: .now())
     }
 }
 

@@ -113,11 +113,11 @@ extension Library {
     public func read<R>(
         _ handle: FileHandle, offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> R
     ) throws(FileError) -> R {
-        if let file = handle.state { return try file.read(offset, count, reply) }
-        return handle.fixed.withUnsafeBytes { bytes in
+        if let file = handle.state { return try unsafe file.read(offset, count, reply) }
+        return unsafe handle.fixed.withUnsafeBytes { bytes in
             let first = Int(min(offset, UInt64(bytes.count)))
             let end = first + min(count, bytes.count - first)
-            return reply(UnsafeRawBufferPointer(rebasing: bytes[first..<end]))
+            return unsafe reply(UnsafeRawBufferPointer(rebasing: bytes[first..<end]))
         }
     }
 
@@ -136,7 +136,7 @@ extension Library {
         if caller.uid != 0 { try dropPrivileges(file) }
         file.noteWriter(handle)
         file.lastWriter = caller.pid
-        return try file.write(at: offset, bytes, isWriteback: isWriteback, isHeld: isHeld, now: .now())
+        return try unsafe file.write(at: offset, bytes, isWriteback: isWriteback, isHeld: isHeld, now: .now())
     }
 
     /// Seals what `write` accepted, while its caller goes on.
@@ -144,7 +144,7 @@ extension Library {
         guard let file = handle.state else { return }
         file.writer.lock()
         defer { file.writer.unlock() }
-        file.sealAccepted(at: offset, bytes)
+        unsafe file.sealAccepted(at: offset, bytes)
     }
 
     /// A write clears set-user-ID and set-group-ID.

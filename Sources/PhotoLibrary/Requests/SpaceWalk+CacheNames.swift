@@ -60,9 +60,9 @@ extension SpaceWalk {
         let attributes = try library.attributes(ino).0
         guard attributes.isRegular, attributes.size <= TrashInfoText.bytesMax else { return nil }
         var text: [UInt8] = []
-        try readStored(ino, Caller(uid: library.options.owner.uid, gid: library.options.owner.gid)) {
+        try unsafe readStored(ino, Caller(uid: library.options.owner.uid, gid: library.options.owner.gid)) {
             _, bytes in
-            text += bytes
+            unsafe text += bytes
             return true
         }
         return TrashInfoText(text)

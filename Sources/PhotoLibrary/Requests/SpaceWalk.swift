@@ -50,8 +50,9 @@ public struct SpaceWalk: Sendable {
             offset = stored.lowerBound
             while offset < stored.upperBound {
                 let wanted = Int(min(UInt64(FileContext.requestBytesMax), stored.upperBound - offset))
-                let (count, goesOn) = try library.read(handle, offset: offset, count: wanted) { bytes in
-                    (bytes.count, bytes.isEmpty || body(offset, bytes))
+                let (count, goesOn) = try unsafe library.read(handle, offset: offset, count: wanted) {
+                    bytes in
+                    unsafe (bytes.count, bytes.isEmpty || body(offset, bytes))
                 }
                 if count == 0 || !goesOn { return }
                 offset += UInt64(count)

@@ -44,15 +44,15 @@ struct StoredPhoto: Sendable {
     /// The bytes of a kept picture. Throws `.damaged` if they cannot be read, or if the picture was replaced.
     func bytes(of picture: KeptPicture) throws(FileError) -> [UInt8] {
         let (content, byteCount) = (picture.content, picture.byteCount)
-        let buffer = session.context.chunks.take()
-        defer { session.context.chunks.give(buffer) }
+        let buffer = unsafe session.context.chunks.take()
+        defer { unsafe session.context.chunks.give(buffer) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(byteCount)
         let runs = try session.locked { tree throws(FileError) in try tree.tables.extents.runs(of: content) }
         guard space.areValid(runs), runs.last?.end ?? 0 == byteCount else { throw .damaged }
         for run in runs {
             for number in 0..<run.chunkCount {
-                bytes.append(
+                unsafe bytes.append(
                     contentsOf: try stored(
                         space.read(
                             role: .thumbnail, content: content, run: run, chunk: number, into: buffer)))
@@ -84,9 +84,9 @@ struct StoredPhoto: Sendable {
 
     private func write(_ bytes: [UInt8], _ content: UInt64) throws(FileError) -> [ExtentRun] {
         let near = thumbnails.place.withLock { $0 }
-        let result = bytes.withUnsafeBytes { bytes in
+        let result = unsafe bytes.withUnsafeBytes { bytes in
             Result { () throws(StoreError) in
-                try space.write(
+                try unsafe space.write(
                     role: .thumbnail, content: content, offset: 0, bytes, near: near, purpose: .user)
             }
         }

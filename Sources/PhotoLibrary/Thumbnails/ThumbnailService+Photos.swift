@@ -132,8 +132,9 @@ extension ThumbnailService {
                 if bytes.hasFailed { throw .damaged }
                 return []
             }
-            let preview = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
-                count = max(0, bytes.read(at: range.lowerBound, into: UnsafeMutableRawBufferPointer(buffer)))
+            let preview = unsafe [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+                count = unsafe max(
+                    0, bytes.read(at: range.lowerBound, into: UnsafeMutableRawBufferPointer(buffer)))
             }
             if bytes.hasFailed { throw .damaged }
             return oriented(preview, photo.orientation)

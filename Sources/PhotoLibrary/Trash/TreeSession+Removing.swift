@@ -52,8 +52,8 @@ extension TreeSession {
         let text = trashInfoText(
             path: place + [UInt8(ascii: "/")] + name.bytes, deleted: options.clocks.wall())
         // If there is no room for it, the photo is kept without it.
-        let runs = try? text.withUnsafeBytes { bytes in
-            try space.write(
+        let runs = try? unsafe text.withUnsafeBytes { bytes in
+            try unsafe space.write(
                 role: .content, content: content, offset: 0, bytes, near: nil, purpose: .system)
         }
         return TrashInfo(content: content, runs: runs ?? [], byteCount: text.count)

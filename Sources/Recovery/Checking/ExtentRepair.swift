@@ -106,11 +106,11 @@ struct ExtentRepair {
     private func record(_ found: CheckedRun) -> IdentityRecord? {
         guard space.segments.isPossible(found.run), found.run.length <= Chunk.bytes else { return nil }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)
-        defer { buffer.deallocate() }
+        defer { unsafe buffer.deallocate() }
         guard
-            let plain = try? space.read(
+            let plain = try? unsafe space.read(
                 role: .identity, content: found.content, run: found.run, chunk: 0, into: buffer),
-            case .inode(let record) = Recorded.decode(plain)?.content, record.row.ino == found.content
+            case .inode(let record) = unsafe Recorded.decode(plain)?.content, record.row.ino == found.content
         else { return nil }
         return record
     }

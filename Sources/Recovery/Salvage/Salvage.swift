@@ -137,13 +137,13 @@ public final class Salvage {
 
     /// Reads a record again; nil if that fails.
     package func read(_ found: FoundRecord) -> Recorded? {
-        let buffer = Self.buffers.take()
-        defer { Self.buffers.give(buffer) }
+        let buffer = unsafe Self.buffers.take()
+        defer { unsafe Self.buffers.give(buffer) }
         guard
-            let plain = try? space.read(
+            let plain = try? unsafe space.read(
                 role: .identity, content: found.id, run: found.run, chunk: 0, into: buffer)
         else { return nil }
-        return Recorded.decode(plain)?.content
+        return unsafe Recorded.decode(plain)?.content
     }
 
     // MARK: Survey
@@ -420,8 +420,8 @@ private struct FoundSource: ByteSource {
     }
 
     package func read(at offset: UInt64, into target: UnsafeMutableRawBufferPointer) -> Int {
-        let buffer = Salvage.buffers.take()
-        defer { Salvage.buffers.give(buffer) }
+        let buffer = unsafe Salvage.buffers.take()
+        defer { unsafe Salvage.buffers.give(buffer) }
         var done = 0
         while done < target.count, offset + UInt64(done) < byteCount {
             let position = offset + UInt64(done)
@@ -430,12 +430,12 @@ private struct FoundSource: ByteSource {
             else { return -1 }
             let chunk = Int((position - piece.run.offset) / Chunk.bytes)
             guard
-                let plain = try? space.read(
+                let plain = try? unsafe space.read(
                     role: .content, content: content, run: piece.run, chunk: chunk, into: buffer)
             else { return -1 }
             let first = Int(position - piece.run.offset) - chunk * Int(Chunk.bytes)
             let count = min(plain.count - first, target.count - done)
-            target[done...].copyBytes(from: plain[first..<first + count])
+            unsafe target[done...].copyBytes(from: plain[first..<first + count])
             done += count
         }
         return done

@@ -36,7 +36,7 @@ package struct ScanResult: Sendable {
 
     package mutating func add(_ found: FoundExtent, _ plain: UnsafeRawBufferPointer?) {
         let descriptor = found.descriptor
-        guard let plain else {
+        guard let plain = unsafe plain else {
             guard descriptor.role == .content else { return }
             let end = descriptor.offset + UInt64(descriptor.length)
             damagedEnds[descriptor.content] = max(damagedEnds[descriptor.content] ?? 0, end)
@@ -51,8 +51,8 @@ package struct ScanResult: Sendable {
         case .content: Self.append(FoundRun(content: descriptor.content, run: run), to: &contents)
         case .thumbnail: Self.append(FoundRun(content: descriptor.content, run: run), to: &thumbnails)
         case .identity:
-            newer = newer ?? Recorded.newerVersion(plain)
-            guard let (history, _) = Recorded.decode(plain) else { return }
+            newer = unsafe newer ?? Recorded.newerVersion(plain)
+            guard let (history, _) = unsafe Recorded.decode(plain) else { return }
             records.append(FoundRecord(id: descriptor.content, run: run, history: history))
             return
         }
@@ -114,7 +114,7 @@ private final class SegmentScan: @unchecked Sendable {
     package func work() {
         while let place = lock.withLock({ take() }) {
             var scan = ScanResult()
-            extents.scan(segment: segments[place]) { scan.add($0, $1) }
+            unsafe extents.scan(segment: segments[place]) { unsafe scan.add($0, $1) }
             lock.withLock {
                 parts[place] = scan
                 done += 1
