@@ -16,9 +16,8 @@ final class ClusterLease: @unchecked Sendable {
     private let wake = Condition()
     /// Objects of which this client has the lock.
     private var objects: Set<String> = []
-    /// Those whose renewal is not answered yet.
-    private var pending: Set<String> = []
-    private var isLost = false
+    private let renewals = ClusterRenewals()
+    private var isLost: Bool { renewals.isLost }
     private var isEnding = false
     private var isRenewing = false
 
@@ -162,18 +161,10 @@ final class ClusterLease: @unchecked Sendable {
 
     /// Renews all locks. One whose server is away must not hold up the others.
     private func renew() {
-        let held = lock.withLock {
-            defer { pending.formUnion(objects) }
-            return objects.subtracting(pending)
+        let renewals = renewals
+        for object in renewals.begin(lock.withLock { objects }) {
+            pool.startRenewing(clusterLock, of: object) { renewals.end(object, $0) }
         }
-        for object in held {
-            pool.startRenewing(clusterLock, of: object) { [weak self] in self?.didRenew(object, $0) }
-        }
-    }
-
-    private func didRenew(_ object: String, _ error: Errno?) {
-        lock.withLock { _ = pending.remove(object) }
-        if let error { note(error) }
     }
 
     // MARK: Writing
@@ -185,10 +176,7 @@ final class ClusterLease: @unchecked Sendable {
     }
 
     /// Called with each error of a request. Losing the lock, or being shut out, is final.
-    func note(_ error: Errno) {
-        guard error.rawValue == EBUSY || error.rawValue == ESHUTDOWN else { return }
-        lock.withLock { isLost = true }
-    }
+    func note(_ error: Errno) { renewals.note(error) }
 
     /// Throws ESHUTDOWN once the lock is lost.
     func requireHeld() throws(Errno) {
