@@ -6,6 +6,31 @@ import PhotoRules
 import VaultCatalogue
 import VaultStore
 
+/// A name as the tables have it, for a request that removes it or moves it away.
+struct StoredPlace {
+    var directory: UInt64
+    var name: Name
+    /// The photo that must have the name; nil: any file.
+    var photo: UInt64?
+
+    /// In a group of similar photos: the photo's name in moments. Throws `.readOnly` for all other virtual directories.
+    init(of name: Name, in parent: UInt64, _ library: Library) throws(FileError) {
+        switch Node(parent) {
+        case .real(let directory): (self.directory, self.name) = (directory, name)
+        case .view(let node):
+            guard library.options.views, case .group = node else { throw .readOnly }
+            let session = library.session
+            (directory, self.name, photo) = try session.views.viewing { tree throws(FileError) in
+                guard let photo = try session.views.photo(named: name.bytes, in: node, tree),
+                    let moment = try tree.moments.moment(of: photo)
+                else { throw .noEntry }
+                return (moment.directory.ino, Name(moment.row.name), photo.ino)
+            }
+        case .version, .thumbnail: throw .readOnly
+        }
+    }
+}
+
 /// Removal of names.
 extension Library {
     /// unlink(2). In moments it removes a photo from the space, albums included, and moves it into the trash;
@@ -15,41 +40,18 @@ extension Library {
         defer { session.observer?.awaitLostNames(locked: [parent]) }
         var isDone = false
         while !isDone {
-            let place = try place(of: name, in: parent)
+            let place = try StoredPlace(of: name, in: parent, self)
             let info = try session.trashInfo(forRemoving: place.name, from: place.directory)
             defer { session.destroyUnused(info) }
             isDone = try unlinkOnce(place, caller, info)
         }
     }
 
-    /// A name as the tables have it.
-    struct Place {
-        var directory: UInt64
-        var name: Name
-        /// The photo that must have the name; nil: any file.
-        var photo: UInt64?
-    }
-
-    /// The name to remove in place of one in a directory: in a group of similar photos the photo's name in moments.
-    /// Throws `.readOnly` for all other virtual directories.
-    func place(of name: Name, in parent: UInt64) throws(FileError) -> Place {
-        switch Node(parent) {
-        case .real(let directory): return Place(directory: directory, name: name, photo: nil)
-        case .view(let node):
-            guard options.views, case .group = node else { throw .readOnly }
-            return try session.views.viewing { tree throws(FileError) in
-                guard let photo = try session.views.photo(named: name.bytes, in: node, tree),
-                    let moment = try tree.moments.moment(of: photo)
-                else { throw .noEntry }
-                return Place(directory: moment.directory.ino, name: Name(moment.row.name), photo: photo.ino)
-            }
-        case .version, .thumbnail: throw .readOnly
-        }
-    }
-
     /// Returns false if the name has become that of a photo, whose removal needs a `TrashInfo`, or of another photo
     /// than the one to remove.
-    private func unlinkOnce(_ place: Place, _ caller: Caller, _ info: TrashInfo?) throws(FileError) -> Bool {
+    private func unlinkOnce(_ place: StoredPlace, _ caller: Caller, _ info: TrashInfo?) throws(FileError)
+        -> Bool
+    {
         let name = place.name
         return try session.change(by: caller.pid, for: .removal) { change throws(FileError) in
             let directory = try change.tree.directory(place.directory)
@@ -108,7 +110,7 @@ extension Library {
             guard let found = try change.tree.find(directory, name.bytes) else { throw .noEntry }
             guard found.inode.isDirectory else { throw .notDirectory }
             if directory.area == .root,
-                try !change.tree.isInTrash(found.inode) || isKeptTrash(name, change.tree)
+                try !change.tree.isInTrash(found.inode) || change.tree.trash.isKept(name.bytes)
             {
                 throw .notPermitted
             }
@@ -117,9 +119,5 @@ extension Library {
             try change.tree.removeEntry(directory, found.id, found.inode, now: now)
             try change.tree.removeLink(to: found.inode, now: now)
         }
-    }
-
-    private func isKeptTrash(_ name: Name, _ tree: Tree) -> Bool {
-        options.keepsTrash && name.bytes == tree.trash.trashName(of: options.shownOwner)
     }
 }

@@ -31,7 +31,7 @@ extension Library {
         for number in 0..<Self.attemptsMax {
             let info = try session.trashInfo(forRemoving: newName, from: newParent, as: .replaced)
             defer { session.destroyUnused(info) }
-            let place = try place(of: name, in: parent)
+            let place = try StoredPlace(of: name, in: parent, self)
             if try attempt.once(place, newParent, newName, flags, caller, info, isFirst: number == 0) {
                 return
             }
@@ -68,7 +68,7 @@ private struct RenameAttempt {
 
     /// Renames, unless the source changes meanwhile: then returns false, and another attempt follows.
     func once(
-        _ place: Library.Place, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
+        _ place: StoredPlace, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
         _ caller: Caller, _ info: TrashInfo?, isFirst: Bool
     ) throws(FileError) -> Bool {
         let (wanted, unsaved, rows) = try session.locked {

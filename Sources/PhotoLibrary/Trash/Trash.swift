@@ -258,6 +258,11 @@ package final class Trash {
         trashPrefix + Array(String(tree.options.mountedByRoot ? caller.uid : tree.options.owner.uid).utf8)
     }
 
+    /// Whether that name in the root is of the trash that options keep there, even if it is empty.
+    package func isKept(_ name: [UInt8]) -> Bool {
+        tree.options.keepsTrash && name == trashName(of: tree.options.shownOwner)
+    }
+
     /// Makes the caller's trash if it is missing.
     package func makeTrash(of caller: Caller) throws(FileError) { _ = try trashPlace(caller, now: .now()) }
 
