@@ -5,7 +5,7 @@ import VaultFormat
 /// Photos that may lack a standard picture, in a range of inodes.
 package struct ThumbnailPending: Sendable {
     package let range: Range<UInt64>
-    /// Those without a picture or its hash, with the highest numbers in the range.
+    /// The photos with the highest numbers in the range that lack a picture or its hash.
     package let photos: [UInt64]
     /// From this number on the range holds no others.
     package let floor: UInt64
@@ -18,8 +18,10 @@ package final class PendingPictures {
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
     private var isBatchActive = false
     private var late: [UInt64] = []
+    /// Whether this session still has to look for photos that one without views left without a hash.
+    private var mayHaveUnhashed: Bool
 
-    init(_ tree: Tree) { self.tree = tree }
+    init(_ tree: Tree) { (self.tree, mayHaveUnhashed) = (tree, tree.options.views) }
 
     /// Notes that a photo lost its picture, or became a photo late.
     package func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
@@ -34,6 +36,7 @@ package final class PendingPictures {
 
     /// Whether a photo may lack a picture. Reads a row or two.
     package func hasThumbnailPending() throws(FileError) -> Bool {
+        if mayHaveUnhashed { return true }
         if try tree.tables.pendingThumbnails.highest() != nil { return true }
         return try hasNewPhotos()
     }
@@ -55,6 +58,7 @@ package final class PendingPictures {
         isBatchActive = false
         for ino in late { try noteThumbnailPending(ino) }
         late = []
+        try noteUnhashed()
         if try hasNewPhotos() {
             try tree.tables.pendingThumbnails.store(
                 InodeRange(first: tree.counters.pictured, end: tree.counters.ino))
@@ -73,6 +77,16 @@ package final class PendingPictures {
         return ThumbnailPending(
             range: range.first..<max(range.first, range.end), photos: lacking,
             floor: isAll ? range.first : photos.last?.ino ?? range.first)
+    }
+
+    /// Has all photos examined again, once in a session with views, if some have no hash.
+    private func noteUnhashed() throws(FileError) {
+        guard mayHaveUnhashed else { return }
+        mayHaveUnhashed = false
+        let shown = try tree.tables.photos.count() - tree.tables.trash.photoCount()
+        guard try tree.tables.likenesses.count() < shown else { return }
+        try tree.tables.pendingThumbnails.deleteAll()
+        tree.counters.pictured = 0
     }
 
     private func cut(_ range: Range<UInt64>, to rest: Range<UInt64>) throws(FileError) {

@@ -28,14 +28,14 @@ extension PhotoThumbnails {
         while let place = last { last = try thinOut(after: place) }
     }
 
-    /// Makes a photo's standard picture, if it would be kept or its hash is not known, and the hash. False if it was
-    /// postponed, because it uses much processor time.
+    /// Makes a photo's standard picture, if it would be kept, and its hash. Where views show similar photos, also a
+    /// picture that is not kept, once, for its hash. False if it was postponed, because it uses much processor time.
     func makeInBackground(_ photo: UInt64, isPostponed: Bool) -> Bool {
         // A failure is retried when the picture is requested.
         guard let pictured = try? StoredPhoto(self, photo).photo() else { return true }
         let isHashed = (try? hasLikeness(photo)) != false
         let isKept = (try? wouldKeepPicture(of: pictured)) == true
-        guard isKept || !isHashed else { return true }
+        guard isKept || !isHashed && session.options.views else { return true }
         let made = try? thumbnail(of: photo, .standard, for: isPostponed ? .postponed : .background)
         if !isHashed {
             // A failure leaves it unknown: the photo is in no group of similar ones.

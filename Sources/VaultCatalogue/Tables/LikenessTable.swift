@@ -14,7 +14,7 @@ private struct LikenessStatements {
     }
 }
 
-/// What is known of the likeness of a photo's picture to others.
+/// The hash of a photo's picture, or that it has none.
 public enum Likeness: Sendable, Equatable {
     /// Of similar pictures the hashes differ in few bits. Neither 0 nor 1.
     case hash(UInt64)
@@ -92,6 +92,21 @@ public final class LikenessTable {
             return true
         }
         return count < blocks ? nil : next * Self.hashesPerBlock
+    }
+
+    /// How many photos' likeness is known. Reads the whole table.
+    public func count() throws(FileError) -> Int64 {
+        statements.list.bind(1, 0 as Int64)
+        statements.list.bind(2, Int64.max)
+        var count: Int64 = 0
+        try statements.list.each { row in
+            let bytes = row.bytes(1)
+            for place in stride(from: 0, to: bytes.count, by: 8) where Self.number(at: place, in: bytes) > 0 {
+                count += 1
+            }
+            return true
+        }
+        return count
     }
 
     private static func place(of ino: UInt64) -> (block: UInt64, byte: Int) {

@@ -18,6 +18,7 @@ private struct ThumbnailPendingStatements {
     let below: Statement
     let store: Statement
     let delete: Statement
+    let deleteAll: Statement
     let photos: Statement
 
     init(_ connection: Connection) {
@@ -27,6 +28,7 @@ private struct ThumbnailPendingStatements {
             "SELECT first, end FROM thumbnail_pending WHERE first<=? ORDER BY first DESC LIMIT 1")
         store = connection.prepare("REPLACE INTO thumbnail_pending VALUES(?,?)")
         delete = connection.prepare("DELETE FROM thumbnail_pending WHERE first=?")
+        deleteAll = connection.prepare("DELETE FROM thumbnail_pending")
         photos = connection.prepare(
             "SELECT ino, EXISTS(SELECT 1 FROM thumbnail WHERE thumbnail.ino=photo.ino) FROM photo "
                 + "WHERE ino>=? AND ino<? ORDER BY ino DESC LIMIT ?")
@@ -61,6 +63,8 @@ public final class PendingThumbnailTable {
         statements.delete.bind(1, first)
         try statements.delete.run()
     }
+
+    public func deleteAll() throws(FileError) { try statements.deleteAll.run() }
 
     /// Photos of a range, the highest numbers first, at most `limit`, and whether each has a row in `thumbnail`.
     public func photos(
