@@ -33,8 +33,13 @@ extension RealMounts {
             try write("before", to: mount.path("file"))
             let file = open(mount.path("file"), O_RDWR)
             mount.session.handOver()
-            // Served after the request to hand over, which comes by a pipe.
-            usleep(300_000)
+            mount.session.handOver()
+            // Once the second request has left its pipe, the first has been refused.
+            #expect(
+                eventually {
+                    var unread: Int32 = 0
+                    return ioctl(mount.session.signalDescriptor, UInt(FIONREAD), &unread) == 0 && unread == 0
+                })
             #expect(mount.isMounted)
             #expect(pwrite(file, "later", 5, 0) == 5)
             // Not refused: nothing was handed over.
@@ -43,7 +48,6 @@ extension RealMounts {
             #expect(
                 eventually {
                     mount.session.handOver()
-                    usleep(50_000)
                     return !mount.isMounted
                 })
             #expect(try mount.waitForEnd() == .requested)

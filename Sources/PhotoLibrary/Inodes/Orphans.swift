@@ -2,12 +2,12 @@ package import FileRequests
 package import VaultCatalogue
 
 /// Inodes without a name that wait for their last user. They are in the table `orphan` from the end of the transaction
-/// that took the last name, so that the next session destroys those that this one does not.
+/// that took the last name, so that the next session destroys the ones that are left.
 package struct Orphans {
     package private(set) var all: Set<UInt64> = []
-    /// Those that the table lacks.
+    /// Orphans that the table lacks.
     private var new: [UInt64] = []
-    /// Those that the table has.
+    /// Orphans that the table has.
     private var stored: Set<UInt64> = []
 
     package func contains(_ ino: UInt64) -> Bool { all.contains(ino) }

@@ -2,8 +2,10 @@
 public final class Tables {
     public let inodes: InodeTable
     public let counters: CounterTable
-    public let orphans: OrphanTable
-    public let pendingClassification: PendingClassificationTable
+    /// Inodes without a name that are still in use.
+    public let orphans: InodeSetTable
+    /// Files and directories that the next session classifies.
+    public let pendingClassification: InodeSetTable
     public let dentries: DentryTable
     public let links: LinkTable
     public let attributes: AttributeTable
@@ -29,8 +31,8 @@ public final class Tables {
         self.connection = connection
         inodes = InodeTable(connection)
         counters = CounterTable(connection)
-        orphans = OrphanTable(connection)
-        pendingClassification = PendingClassificationTable(connection)
+        orphans = InodeSetTable(connection, "orphan")
+        pendingClassification = InodeSetTable(connection, "classification_pending")
         dentries = DentryTable(connection)
         links = LinkTable(connection)
         attributes = AttributeTable(connection)

@@ -50,7 +50,7 @@ struct Header: Sendable {
         for state in states {
             if case .newer(let version) = state { throw .newer(version) }
         }
-        // What was not read is not damaged.
+        // A header that the host does not hand out is not damaged.
         if let refusal, copies.allSatisfy(\.isEmpty) {
             throw InPlaceProbe.refusals.contains(refusal.rawValue)
                 ? .unsuitableHost : .system(refusal, "cannot read the header")

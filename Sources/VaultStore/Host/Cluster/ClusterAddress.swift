@@ -33,6 +33,32 @@ struct ClusterAddress: Equatable {
     /// Bytes of an object of a segment, except the last one.
     static let objectBytes: UInt64 = 4 << 20
 
+    /// The parts of a range of a stripe, by object.
+    static func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
+        var parts: [(index: Int, range: Range<UInt64>)] = []
+        var start = range.lowerBound
+        while start < range.upperBound {
+            let index = start / objectBytes
+            let end = min(range.upperBound, (index + 1) * objectBytes)
+            parts.append((Int(index), start - index * objectBytes..<end - index * objectBytes))
+            start = end
+        }
+        return parts
+    }
+
+    /// What is to be read for the bytes of a stripe from an offset on.
+    ///
+    /// - Parameter object: the name of an object by its index.
+    static func reads(
+        _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64, of object: (Int) -> String
+    ) -> [ClusterPool.Read] {
+        var done = 0
+        return parts(offset..<offset + UInt64(bytes.count)).map { index, range in
+            defer { done += range.count }
+            return ClusterPool.Read(object(index), at: range.lowerBound, into: bytes.slice(done, range.count))
+        }
+    }
+
     var header: String { "\(name)/header" }
 
     /// The object of a segment with a number of its own. The first exists as long as the segment.
@@ -54,5 +80,15 @@ struct ClusterAddress: Equatable {
             (0..<Geometry.segmentsMax).contains(segment), self.object(segment, index) == object
         else { return nil }
         return (segment, index)
+    }
+}
+
+extension ClusterPool.Read {
+    /// Zeroes the bytes that an object lacks: it is shorter, or there is none.
+    ///
+    /// - Parameter count: as `ClusterPool.read` returns it.
+    func fillHole(after count: Int?) {
+        let found = count ?? 0
+        if found < bytes.count { bytes.slice(found, bytes.count - found).zero() }
     }
 }

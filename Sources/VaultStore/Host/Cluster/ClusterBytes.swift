@@ -66,19 +66,6 @@ final class ClusterBytes: PartBytes {
 
     // MARK: Bytes
 
-    /// The parts of a range, by object.
-    private func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
-        var parts: [(index: Int, range: Range<UInt64>)] = []
-        var start = range.lowerBound
-        while start < range.upperBound {
-            let index = start / Self.objectBytes
-            let end = min(range.upperBound, (index + 1) * Self.objectBytes)
-            parts.append((Int(index), start - index * Self.objectBytes..<end - index * Self.objectBytes))
-            start = end
-        }
-        return parts
-    }
-
     func readAround(
         _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(Errno) -> (count: Int, unreadable: [Range<Int>]) {
@@ -88,15 +75,8 @@ final class ClusterBytes: PartBytes {
     func read(_ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
         let end = try size()
         let count = offset < end ? Int(min(UInt64(bytes.count), end - offset)) : 0
-        var done = 0
-        let reads = parts(offset..<offset + UInt64(count)).map { index, range in
-            defer { done += range.count }
-            return ClusterPool.Read(object(index), at: range.lowerBound, into: bytes.slice(done, range.count))
-        }
-        for (read, found) in zip(reads, try vault.pool.read(reads)) where found ?? 0 < read.bytes.count {
-            // A hole.
-            read.bytes.slice(found ?? 0, read.bytes.count - (found ?? 0)).zero()
-        }
+        let reads = ClusterAddress.reads(bytes.slice(0, count), at: offset, of: object)
+        for (read, found) in zip(reads, try vault.pool.read(reads)) { read.fillHole(after: found) }
         return count
     }
 
@@ -104,7 +84,7 @@ final class ClusterBytes: PartBytes {
         // One that writes behind its end has to know it.
         let end = try size()
         var done = 0
-        for (index, range) in parts(offset..<offset + UInt64(bytes.count)) {
+        for (index, range) in ClusterAddress.parts(offset..<offset + UInt64(bytes.count)) {
             let some = bytes.slice(done, range.count)
             try noting { () throws(Errno) in
                 try vault.pool.start(
@@ -134,12 +114,10 @@ final class ClusterBytes: PartBytes {
     private func locked(_ index: Int) throws(Errno) -> [ClusterPool.Step] {
         try vault.lease.requireHeld()
         switch stripe {
-        case .segment(let number, _) where number < 2 && index == 0:
-            try vault.lease.requireLock(of: object(0))
-        case .header: break
-        default: return []
+        case .header: return [.lock(vault.lease.clusterLock)]
+        case .segment(let number, _): return try vault.lockNeeded(number, index).map { [.lock($0)] } ?? []
+        case .log: return []
         }
-        return [.lock(vault.lease.clusterLock)]
     }
 
     private func noting(_ body: () throws(Errno) -> Void) throws(Errno) {

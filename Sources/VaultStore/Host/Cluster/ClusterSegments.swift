@@ -23,19 +23,6 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     private func object(_ segment: Int, _ index: Int = 0) -> String { vault.address.object(segment, index) }
 
-    /// The parts of a range of a segment, by object.
-    private func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
-        var parts: [(index: Int, range: Range<UInt64>)] = []
-        var start = range.lowerBound
-        while start < range.upperBound {
-            let index = start / Self.objectBytes
-            let end = min(range.upperBound, (index + 1) * Self.objectBytes)
-            parts.append((Int(index), start - index * Self.objectBytes..<end - index * Self.objectBytes))
-            start = end
-        }
-        return parts
-    }
-
     private func failed(_ error: Errno) -> StoreError {
         vault.lease.note(error)
         return error.rawValue == EBUSY ? .io(Errno(ESHUTDOWN)) : StoreError(error)
@@ -46,24 +33,11 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func read(
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(StoreError) {
-        let reads = reads(of: segment, at: offset, into: bytes)
+        let reads = ClusterAddress.reads(bytes, at: offset) { object(segment, $0) }
         let counts: [Int?]
         do throws(Errno) { counts = try pool.read(reads) } catch { throw failed(error) }
         if counts.contains(nil), !exists(segment) { throw .damaged }
-        for (read, count) in zip(reads, counts) where count ?? 0 < read.bytes.count {
-            read.bytes.slice(count ?? 0, read.bytes.count - (count ?? 0)).zero()
-        }
-    }
-
-    private func reads(
-        of segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
-    ) -> [ClusterPool.Read] {
-        var done = 0
-        return parts(offset..<offset + UInt64(bytes.count)).map { index, range in
-            defer { done += range.count }
-            return ClusterPool.Read(
-                object(segment, index), at: range.lowerBound, into: bytes.slice(done, range.count))
-        }
+        for (read, count) in zip(reads, counts) { read.fillHole(after: count) }
     }
 
     func write(
@@ -75,12 +49,12 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
             let isRoot = segment < 2 && offset < UInt64(RootSnapshot.rootBytes)
             if isRoot { try pool.settle() }
             var done = 0
-            for part in parts(offset..<offset + UInt64(bytes.count)) {
+            for part in ClusterAddress.parts(offset..<offset + UInt64(bytes.count)) {
                 let some = bytes.slice(done, part.range.count)
                 if kind == .other && !isRoot {
                     try pool.gather(
                         some, at: part.range.lowerBound, on: object(segment, part.index),
-                        lock: lockNeeded(segment, part.index))
+                        lock: vault.lockNeeded(segment, part.index))
                 } else {
                     try start(
                         .write(some, at: part.range.lowerBound), segment, part.index,
@@ -100,14 +74,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     private func locked(
         _ step: ClusterPool.Step, _ segment: Int, _ index: Int
     ) throws(Errno) -> [ClusterPool.Step] {
-        try lockNeeded(segment, index).map { [.lock($0), step] } ?? [step]
-    }
-
-    /// The objects with the roots are changed only under this client's lock. Nil for any other object.
-    private func lockNeeded(_ segment: Int, _ index: Int) throws(Errno) -> ClusterLock? {
-        guard segment < 2, index == 0 else { return nil }
-        try vault.lease.requireLock(of: object(segment, index))
-        return vault.lease.clusterLock
+        try vault.lockNeeded(segment, index).map { [.lock($0), step] } ?? [step]
     }
 
     func sync() throws(StoreError) {
@@ -177,7 +144,8 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) {}
 
     func giveBack(_ segment: Int, _ range: Range<UInt64>) {
-        for part in parts(range) { try? start(.zeros(part.range), segment, part.index) }
+        // Without it the bytes keep their room until they are written over.
+        for part in ClusterAddress.parts(range) { try? start(.zeros(part.range), segment, part.index) }
     }
 
     func remove(_ segment: Int) -> Bool { cut(segment, to: 0) && remove(object(segment)) }
@@ -223,7 +191,8 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func readAnew(
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(Errno) {
-        _ = try pool.read(reads(of: segment, at: offset, into: bytes))
+        let reads = ClusterAddress.reads(bytes, at: offset) { object(segment, $0) }
+        for (read, count) in zip(reads, try pool.read(reads)) { read.fillHole(after: count) }
     }
 
     func writeAnew(

@@ -38,6 +38,13 @@ final class VaultCluster: VaultHost {
         lease.end()
     }
 
+    /// The lock under which alone an object of a segment is changed, one with roots; nil for any other object.
+    func lockNeeded(_ segment: Int, _ index: Int) throws(Errno) -> ClusterLock? {
+        guard segment < 2, index == 0 else { return nil }
+        try lease.requireLock(of: address.object(segment))
+        return lease.clusterLock
+    }
+
     // MARK: Header
 
     func lock() throws(VaultError) {
