@@ -9,6 +9,7 @@ public func embeddedPreview(in source: some ByteSource) -> Range<UInt64>? {
     let picture = storedSize(facts, file)
     for range in smallest == largest ? [smallest] : [smallest, largest] {
         guard let preview = jpegSize(file, range), let picture else { continue }
+        if facts.type.isRaw, !hasEnd(file, range) { continue }
         if preview.hasAspect(of: picture) { return range }
     }
     return nil
@@ -27,6 +28,16 @@ private func storedSize(_ facts: MediaFacts, _ file: Region) -> PixelSize? {
         guard facts.width > 0, facts.height > 0 else { return nil }
         return PixelSize(width: facts.width, height: facts.height)
     }
+}
+
+/// Whether the JPEG in that range has the marker of its end, behind which some cameras fill a block: a preview that
+/// ends before would be half grey.
+private func hasEnd(_ file: Region, _ range: Range<UInt64>) -> Bool {
+    let tailBytes = min(UInt64(range.count), 4096)
+    let isThere = file.withView(range.upperBound - tailBytes, tailBytes) { view -> Bool? in
+        (1..<max(view.count, 1)).contains { view[$0 - 1] == 0xFF && view[$0] == 0xD9 }
+    }
+    return isThere ?? false
 }
 
 /// The size that the JPEG in that range of a file claims.

@@ -80,6 +80,92 @@ extension WorkerTests {
             }
         }
 
+        /// Grey levels of a PNG with chunks behind its header, whose sums are right: libpng reads them.
+        private func levels(
+            _ chunks: [(String, [UInt8])], isDeep: Bool = false, profile: [UInt8] = []
+        ) throws -> [[UInt8]] {
+            let codes: [UInt8] = [0, 16, 64, 128, 192, 255]
+            let picture = TestPNG(
+                width: 384, height: 16, kind: isDeep ? .deepColor : .color, profile: profile)
+            let row = (0..<384).flatMap { x in [UInt8](repeating: codes[x / 64], count: isDeep ? 6 : 3) }
+            var bytes = picture.encode([[UInt8]](repeating: row, count: 16))
+            for (type, body) in chunks.reversed() {
+                let whole = Array(type.utf8) + body
+                bytes.insert(
+                    contentsOf: bigEndian(UInt32(body.count)) + whole + bigEndian(checksum(whole)), at: 33)
+            }
+            let thumbnail = try png(bytes, .png, PictureSize(fitting: 384))
+            return (0..<6).map { Array(thumbnail.pixel(32 + 64 * $0, 8)[..<3]) }
+        }
+
+        private func bigEndian(_ value: UInt32) -> [UInt8] {
+            (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) }
+        }
+
+        private func checksum(_ bytes: [UInt8]) -> UInt32 {
+            ~bytes.reduce(UInt32.max) { sum, byte in
+                (0..<8).reduce(sum ^ UInt32(byte)) { sum, _ in
+                    sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1
+                }
+            }
+        }
+
+        private func gamma(_ value: UInt32) -> (String, [UInt8]) { ("gAMA", bigEndian(value)) }
+
+        private func primaries(_ values: [UInt32]) -> (String, [UInt8]) {
+            ("cHRM", values.flatMap(bigEndian))
+        }
+
+        private let standardPrimaries: [UInt32] = [31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000]
+        private let untouched = [0, 16, 64, 128, 192, 255]
+
+        private func expectGrays(_ pixels: [[UInt8]], _ levels: [Int], _ comment: Comment? = nil) {
+            for (pixel, level) in zip(pixels, levels) {
+                #expect(pixel.allSatisfy { abs(Int($0) - level) <= 2 }, comment ?? "\(pixel) for \(level)")
+            }
+        }
+
+        /// PNG, third edition, 4.3: cICP, then a profile, then sRGB, then gAMA and cHRM.
+        @Test(arguments: [false, true]) func `PNG with a power of light`(isDeep: Bool) throws {
+            // Linear light, and that of a display of 1.0/0.3; sRGB's code of it by IEC 61966-2-1.
+            let linear = [0, 71, 137, 188, 225, 255]
+            for chunks in [[gamma(100_000)], [primaries(standardPrimaries), gamma(100_000)]] {
+                expectGrays(try levels(chunks, isDeep: isDeep), linear)
+            }
+            let dark = try levels([gamma(30_000)], isDeep: isDeep)
+            expectGrays(dark, [0, 0, 25, 89, 167, 255])
+            // Of displays, and none that could be: shown as it is.
+            for value in [45_455, 47_000, 0] as [UInt32] {
+                expectGrays(try levels([gamma(value)], isDeep: isDeep), untouched, "\(value)")
+            }
+            expectGrays(try levels([("sRGB", [0]), gamma(100_000)], isDeep: isDeep), untouched)
+            expectGrays(try levels([("cICP", [1, 13, 0, 1]), gamma(100_000)], isDeep: isDeep), untouched)
+            expectGrays(try levels([gamma(100_000)], isDeep: isDeep, profile: smallProfile), untouched)
+        }
+
+        /// White stays white, and colours of Adobe RGB become more vivid.
+        @Test func `PNG with primaries`() throws {
+            let adobe = primaries([31270, 32900, 64000, 33000, 21000, 71000, 15000, 6000])
+            expectGrays(try levels([gamma(45_455), adobe]), untouched)
+            // Points that are no colours, or on one line, leave the power alone.
+            for odd in [[0, 0, 0, 0, 0, 0, 0, 0], [31270, 32900, 10000, 10000, 20000, 20000, 30000, 30000]] {
+                expectGrays(
+                    try levels([gamma(100_000), primaries(odd.map { UInt32($0) })]),
+                    [0, 71, 137, 188, 225, 255])
+            }
+            let row = (0..<16).flatMap { _ in [100, 200, 100] as [UInt8] }
+            var bytes = TestPNG(width: 16, height: 16).encode([[UInt8]](repeating: row, count: 16))
+            for (type, body) in [adobe, gamma(45_455)] {
+                let whole = Array(type.utf8) + body
+                bytes.insert(
+                    contentsOf: bigEndian(UInt32(body.count)) + whole + bigEndian(checksum(whole)), at: 33)
+            }
+            let pixel = try png(bytes, .png, PictureSize(fitting: 16)).pixel(8, 8)
+            // By the matrix of BT.709 and Adobe RGB (1998), with sRGB's curve.
+            #expect(
+                pixel[0] < 40 && abs(Int(pixel[1]) - 201) <= 3 && abs(Int(pixel[2]) - 92) <= 5, "\(pixel)")
+        }
+
         @Test func `WebP`() throws {
             try expectQuarters(testWebP(), .webp)
             try expectQuarters(testWebP(isLossless: true), .webp)
@@ -102,6 +188,11 @@ extension WorkerTests {
             let turned = try decoded(TestTIFF(orientation: 6).bytes, .tiff)
             #expect(turned.size == PixelSize(width: 192, height: 256))
             #expect(turned.corners == [[.blue, .red], [.white, .green]])
+        }
+
+        @Test func `a TIFF of signed samples`() throws {
+            try expectQuarters(TestTIFF(isSigned: true).bytes, .tiff)
+            expectUndecodable(TestTIFF(hasHole: true, isSigned: true).bytes, .tiff)
         }
 
         /// Codecs that libtiff lacks (JPEG XL, JPEG 2000, JPEG XR, PNG), a codec with the data of another, and a strip
@@ -212,6 +303,41 @@ extension WorkerTests {
             #expect(thumbnail.corners == [[.blue, .red], [.white, .green]])
             #expect(
                 embeddedPreview(in: MemorySource(bytes: raw + preview)) == 200..<200 + UInt64(preview.count))
+        }
+
+        /// Of a CRW's previews those count that are there as a whole; a JPEG that is cut lacks its lower half.
+        @Test func `a raw file whose preview is cut shows a smaller one, or nothing`() throws {
+            let large = TestPicture(width: 1200, height: 800).jpeg
+            let small = TestPicture(width: 160, height: 107).jpeg
+            let cut = Array(large.prefix(large.count / 2))
+            #expect(try decoded(crw([large, small]), .crw).size == PixelSize(width: 256, height: 171))
+            #expect(try decoded(crw([cut, small]), .crw).size == PixelSize(width: 160, height: 107))
+            expectUndecodable(crw([cut]), .crw)
+            expectUndecodable(
+                crw([Array(TestPicture(width: 1200, height: 800, isProgressive: true).jpeg.dropLast(900))]),
+                .crw)
+            // Without the marker of its end alone it is whole.
+            #expect(
+                try decoded(crw([Array(large.dropLast(2))]), .crw).size == PixelSize(width: 256, height: 171))
+            #expect(embeddedPreview(in: MemorySource(bytes: crw([large, small])))?.count == small.count)
+            #expect(embeddedPreview(in: MemorySource(bytes: crw([cut]))) == nil)
+        }
+
+        /// A heap of two records at most (CIFF): JpgFromRaw and the thumbnail.
+        private func crw(_ previews: [[UInt8]]) -> [UInt8] {
+            func number(_ value: Int, _ byteCount: Int) -> [UInt8] {
+                (0..<byteCount).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+            }
+            var heap: [UInt8] = []
+            var directory = number(previews.count, 2)
+            for (preview, kind) in zip(previews, [0x2007, 0x2008]) {
+                directory += number(kind, 2) + number(preview.count, 4) + number(heap.count, 4)
+                heap += preview
+            }
+            let start = heap.count
+            return Array("II".utf8) + number(26, 4) + Array("HEAPCCDR".utf8) + number(0, 12) + heap
+                + directory
+                + number(start, 4)
         }
 
         @Test func `profiles are kept`() throws {

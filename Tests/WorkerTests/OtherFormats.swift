@@ -189,11 +189,14 @@ struct TestTIFF {
     var compression = 1
     /// A strip that lies behind the end of the file.
     var missingStrip: Int?
+    /// Samples are stored less half of their range.
+    var isSigned = false
 
     var bytes: [UInt8] {
         let channels = hasHole ? 4 : 3
         let pixels = quarters(width, height, hasHole: hasHole)
-        let data = (0..<width * height).flatMap { pixels[$0 * 4..<$0 * 4 + channels] }
+        let unsigned = (0..<width * height).flatMap { pixels[$0 * 4..<$0 * 4 + channels] }
+        let data = isSigned ? unsigned.map { $0 ^ 0x80 } : unsigned
         let rowsInStrip = 16
         let stripCount = (height + rowsInStrip - 1) / rowsInStrip
         var entries: [(tag: Int, type: Int, values: [Int])] = [
@@ -209,6 +212,7 @@ struct TestTIFF {
             (279, 4, (0..<stripCount).map { min(rowsInStrip, height - $0 * rowsInStrip) * width * channels }),
         ]
         if hasHole { entries.append((338, 3, [2])) }
+        if isSigned { entries.append((339, 3, Array(repeating: 2, count: channels))) }
         if !profile.isEmpty { entries.append((34675, 7, profile.map(Int.init))) }
         func number(_ value: Int, _ byteCount: Int) -> [UInt8] {
             (0..<byteCount).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }

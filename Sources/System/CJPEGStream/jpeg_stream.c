@@ -13,6 +13,7 @@ struct jpeg_stream {
   struct jpeg_source_mgr source;
   struct jpeg_progress_mgr progress;
   int scans_max;
+  int is_limited, lacks_pixels; /* scans were left out on purpose; pixels were missing */
   jmp_buf failed;
   const unsigned char *bytes;
   long count, given; /* length of the file; bytes of it given to libjpeg */
@@ -32,6 +33,14 @@ static void fail(j_common_ptr decoder) { longjmp(of(decoder)->failed, 1); }
 
 static void say_nothing(j_common_ptr decoder) { (void)decoder; }
 
+/* Instead of jerror.c's emit_message, which counts warnings. */
+static void note(j_common_ptr decoder, int level) {
+  if (level >= 0) return;
+  decoder->err->num_warnings++;
+  /* The decoder of codes needs bits behind a marker: jdhuff.c, "no more bytes". */
+  if (decoder->err->msg_code == JWRN_HIT_MARKER && !of(decoder)->is_limited) of(decoder)->lacks_pixels = 1;
+}
+
 static void begin(j_decompress_ptr decoder) { (void)decoder; }
 
 static boolean fill(j_decompress_ptr decoder) {
@@ -40,6 +49,8 @@ static boolean fill(j_decompress_ptr decoder) {
   if (stream->given == stream->count) {
     /* As jdatasrc.c does: the decoded part is worth showing. */
     WARNMS(decoder, JWRN_JPEG_EOF);
+    /* Of a picture in several scans the rest may be missing between two of them. */
+    if (decoder->progressive_mode && !stream->is_limited) stream->lacks_pixels = 1;
     stream->source.next_input_byte = end;
     stream->source.bytes_in_buffer = sizeof end;
     return TRUE;
@@ -66,6 +77,7 @@ static void skip(j_decompress_ptr decoder, long count) {
 static void limit_scans(j_common_ptr common) {
   jpeg_stream *stream = of(common);
   if (stream->decoder.input_scan_number <= stream->scans_max) return;
+  stream->is_limited = 1;
   stream->given = stream->count;
   stream->source.bytes_in_buffer = 0;
 }
@@ -85,6 +97,7 @@ jpeg_stream *jpeg_stream_open(const unsigned char *bytes, long count, jpeg_strea
   stream->decoder.err = jpeg_std_error(&stream->errors);
   stream->errors.error_exit = fail;
   stream->errors.output_message = say_nothing;
+  stream->errors.emit_message = note;
   stream->decoder.client_data = stream;
   if (setjmp(stream->failed)) {
     jpeg_stream_close(stream);
@@ -141,6 +154,8 @@ int jpeg_stream_decode(jpeg_stream *stream, int divisor, unsigned char *rows, lo
   }
   return 0;
 }
+
+int jpeg_stream_lacks_pixels(const jpeg_stream *stream) { return stream->lacks_pixels; }
 
 void jpeg_stream_close(jpeg_stream *stream) {
   jpeg_destroy_decompress(&stream->decoder);

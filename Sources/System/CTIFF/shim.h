@@ -15,6 +15,13 @@ static inline uint16_t shim_tiff_compression(TIFF *tiff) {
     return scheme;
 }
 
+/* How samples are stored: SAMPLEFORMAT_UINT, SAMPLEFORMAT_INT and others. */
+static inline uint16_t shim_tiff_sample_format(TIFF *tiff) {
+    uint16_t format = SAMPLEFORMAT_UINT;
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLEFORMAT, &format);
+    return format;
+}
+
 /* The ICC profile, which belongs to the library, and its length; null where there is none. */
 static inline const void *shim_tiff_profile(TIFF *tiff, uint32_t *count) {
     void *profile = 0;

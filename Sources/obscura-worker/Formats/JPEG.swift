@@ -30,6 +30,9 @@ final class JPEGDecoder: PictureDecoder {
         guard colors != jpeg_stream_unknown else { return nil }
     }
 
+    /// Whether pixels that `decode` has returned were not in the file, and are grey.
+    var lacksPixels: Bool { jpeg_stream_lacks_pixels(stream) != 0 }
+
     deinit {
         jpeg_stream_close(stream)
     }

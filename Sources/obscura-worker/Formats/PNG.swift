@@ -14,8 +14,10 @@ final class PNGDecoder: PictureDecoder {
     private(set) var colorProfile: [UInt8] = []
     private var channels = 0
     private var hasAlpha = false
-    /// For colours that the file describes by code points (`cICP`).
-    private let conversion: DisplayConversion?
+    /// For colours that the file describes by code points (`cICP`), else without a profile or `sRGB` by `gAMA` and
+    /// `cHRM`: PNG, third edition, 4.3.
+    private var conversion: DisplayConversion?
+    private var hasCodePoints: Bool
     /// Bytes of a pixel as libpng delivers it: more than `channels` where 16 bits are converted.
     private var pixelBytes = 0
     /// All rows of an interlaced picture, which arrives in seven passes. Nil for other pictures.
@@ -36,7 +38,9 @@ final class PNGDecoder: PictureDecoder {
         self.bytes = bytes
         let source = MappedSource(bytes: bytes)
         orientation = Orientation(readFacts(source))
-        conversion = Self.colors(source).flatMap { DisplayConversion($0) }
+        let colors = Self.colors(source)
+        hasCodePoints = colors != nil
+        conversion = colors.flatMap { DisplayConversion($0) }
         png = png_create_read_struct(
             PNG_LIBPNG_VER_STRING, nil, { _, _ in refusePicture() }, { _, _ in })
         guard png != nil else { return nil }
@@ -76,6 +80,7 @@ final class PNGDecoder: PictureDecoder {
 
     /// The header is read: asks for 8 bits a channel, grey without opacity or colour with it.
     private func begin() {
+        if !hasCodePoints { conversion = conversionByPower() }
         let type = Int32(png_get_color_type(png, info))
         let isTransparent = png_get_valid(png, info, UInt32(PNG_INFO_tRNS)) != 0
         hasAlpha = type & PNG_COLOR_MASK_ALPHA != 0 || isTransparent
@@ -90,7 +95,6 @@ final class PNGDecoder: PictureDecoder {
         }
         png_set_interlace_handling(png)
         png_read_update_info(png, info)
-        // Code points come before a profile (PNG, third edition, 4.3).
         if conversion == nil { readProfile() }
         let width = Int(png_get_image_width(png, info))
         size = PixelSize(width: width, height: Int(png_get_image_height(png, info)))
@@ -103,6 +107,31 @@ final class PNGDecoder: PictureDecoder {
         row = .allocate(capacity: width * channels)
         // The pixels stay in the file until `decode`.
         position -= png_process_data_pause(png, 0)
+    }
+
+    /// Nil if the file gives no power of light, or a profile.
+    private func conversionByPower() -> DisplayConversion? {
+        let described = UInt32(PNG_INFO_sRGB | PNG_INFO_iCCP)
+        var power: png_fixed_point = 0
+        guard png_get_valid(png, info, described) == 0, png_get_gAMA_fixed(png, info, &power) != 0 else {
+            return nil
+        }
+        return DisplayConversion(power: Double(power) / Double(PNG_FP_1), chromaticities)
+    }
+
+    private var chromaticities: Chromaticities? {
+        var points = [png_fixed_point](repeating: 0, count: 8)
+        let isThere = points.withUnsafeMutableBufferPointer { points -> Bool in
+            guard let start = points.baseAddress else { return false }
+            return png_get_cHRM_fixed(
+                png, info, start, start + 1, start + 2, start + 3, start + 4, start + 5, start + 6, start + 7)
+                != 0
+        }
+        guard isThere else { return nil }
+        func point(_ index: Int) -> SIMD2<Double> {
+            SIMD2(Double(points[index]), Double(points[index + 1])) / Double(PNG_FP_1)
+        }
+        return Chromaticities(red: point(2), green: point(4), blue: point(6), white: point(0))
     }
 
     private func readProfile() {

@@ -11,6 +11,8 @@ final class TIFFDecoder: PictureDecoder {
     let size: PixelSize
     let orientation: Orientation
     let colorProfile: [UInt8]
+    /// Samples from -2^(n-1), which libtiff's converter takes for the numbers from 2^(n-1) on.
+    private let hasSignedSamples: Bool
 
     /// Rows in a band, at least, where the picture has as many.
     private static let bandRowsMin = 64
@@ -49,6 +51,7 @@ final class TIFFDecoder: PictureDecoder {
             TIFFClose(opened)
             return nil
         }
+        hasSignedSamples = shim_tiff_sample_format(opened) == SAMPLEFORMAT_INT
         size = PixelSize(width: Int(image.width), height: Int(image.height))
         orientation = Orientation(rawValue: image.orientation) ?? .upright
         colorProfile = Self.profile(opened)
@@ -83,6 +86,8 @@ final class TIFFDecoder: PictureDecoder {
 
     func decode(for placement: Placement) -> Pixels? {
         let hasAlpha = image.alpha != 0
+        // Colours of signed samples would be multiplied by an opacity that is one, too.
+        if hasSignedSamples && hasAlpha { return nil }
         guard
             var rows = RowReducer(
                 size, channels: 4, hasAlpha: hasAlpha, factor: placement.reduction(of: size))
@@ -97,12 +102,19 @@ final class TIFFDecoder: PictureDecoder {
             guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1 else { return nil }
             for row in 0..<count {
                 // ABGR words, on a machine that stores the lowest byte first: RGBA.
+                if hasSignedSamples { flipSigns(raster + row * size.width) }
                 (raster + row * size.width).withMemoryRebound(to: UInt8.self, capacity: size.width * 4) {
                     rows.add($0)
                 }
             }
         }
         return rows.finish()
+    }
+
+    /// Moves the colours of a row by half of their range: the sign of the highest bit is the difference between both
+    /// readings.
+    private func flipSigns(_ row: UnsafeMutablePointer<UInt32>) {
+        for x in 0..<size.width { row[x] ^= 0x0080_8080 }
     }
 
     /// A multiple of the file's own strips or tiles, so that none is decoded twice.

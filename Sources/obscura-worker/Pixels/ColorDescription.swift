@@ -48,6 +48,30 @@ struct Chromaticities {
         }
     }
 
+    /// Those that a file gives by itself. Nil if they are no colours, or no two of them differ, so that they cannot be
+    /// converted.
+    init?(red: SIMD2<Double>, green: SIMD2<Double>, blue: SIMD2<Double>, white: SIMD2<Double>) {
+        for point in [red, green, blue, white] {
+            guard (0...1).contains(point.x), (0.001...1).contains(point.y), point.sum() <= 1 else {
+                return nil
+            }
+        }
+        (self.red, self.green, self.blue, self.white) = (red, green, blue, white)
+        let (first, second) = (green - red, blue - red)
+        let area = abs(first.x * second.y - first.y * second.x)
+        let light = (toBT709 * SIMD4(1, 1, 1, 0))
+        guard area > 0.001, [light.x, light.y, light.z].allSatisfy({ abs($0 - 1) < 0.01 }) else { return nil }
+    }
+
+    /// Whether they are those of sRGB, as far as libpng distinguishes them.
+    var areStandard: Bool {
+        let standard = Chromaticities(1)
+        let differences = [
+            red - standard.red, green - standard.green, blue - standard.blue, white - standard.white,
+        ]
+        return differences.allSatisfy { abs($0.x) <= 0.01 && abs($0.y) <= 0.01 }
+    }
+
     /// The matrix from linear red, green and blue to XYZ with a white of luminance 1 (SMPTE RP 177).
     var toXYZ: Matrix3 {
         func point(_ xy: SIMD2<Double>) -> SIMD4<Double> {

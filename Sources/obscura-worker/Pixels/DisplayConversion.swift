@@ -25,28 +25,47 @@ struct DisplayConversion {
     /// Nil for colours that are shown as they are.
     init?(_ colors: ColorDescription) {
         guard colors.isHDR || colors.isWide else { return nil }
-        let chromaticities = Chromaticities(colors.primaries)
+        self.init(
+            Chromaticities(colors.primaries), isHDR: colors.isHDR,
+            isHLG: colors.transfer == TransferFunction.hybridLogGamma
+        ) { part in
+            switch colors.transfer {
+            case TransferFunction.perceptualQuantizer: perceptualQuantizer(part) / Self.whiteNits
+            case TransferFunction.hybridLogGamma: hybridLogGamma(part)
+            default: standardRGB(part)
+            }
+        }
+    }
+
+    /// For codes that are a power of light, such as 0.45455, of a display with these colours, or sRGB's. Nil for
+    /// colours that are shown as they are: a power near that of displays is taken for sRGB's curve, as libpng does.
+    init?(power: Double, _ chromaticities: Chromaticities?) {
+        let isStandard = abs(power * Self.displayPower - 1) < Self.powerDifference
+        guard power > 0, !isStandard || chromaticities?.areStandard == false else { return nil }
+        self.init(chromaticities ?? Chromaticities(1), isHDR: false, isHLG: false) { part in
+            isStandard ? standardRGB(part) : pow(part, 1 / power)
+        }
+    }
+
+    private static let displayPower = 2.2
+    /// PNG_GAMMA_THRESHOLD of libpng.
+    private static let powerDifference = 0.05
+
+    /// - Parameter lightOf: linear light of a code from 0 to 1.
+    private init(_ chromaticities: Chromaticities, isHDR: Bool, isHLG: Bool, lightOf: (Double) -> Double) {
         let matrix = chromaticities.toBT709
         func single(_ column: SIMD4<Double>) -> SIMD4<Float> { SIMD4<Float>(column) }
         toBT709 = (single(matrix.columns.0), single(matrix.columns.1), single(matrix.columns.2))
-        light = (0...Self.codeMax).map { code in
-            let part = Double(code) / Double(Self.codeMax)
-            return switch colors.transfer {
-            case TransferFunction.perceptualQuantizer: Float(perceptualQuantizer(part) / Self.whiteNits)
-            case TransferFunction.hybridLogGamma: Float(hybridLogGamma(part))
-            default: Float(standardRGB(part))
-            }
-        }
-        let isHLG = colors.transfer == TransferFunction.hybridLogGamma
+        light = (0...Self.codeMax).map { Float(lightOf(Double($0) / Double(Self.codeMax))) }
         sceneWeights = single(chromaticities.toXYZ.row(1))
         // BT.2100, table 5: a display of 1000 nits, whose system gamma is 1.2.
         let displayWhite = 1000 / Self.whiteNits
         let roots = (0...Self.rootMax).map { Double($0) / Double(Self.rootMax) }
         sceneGain = isHLG ? roots.map { Float(displayWhite * pow($0, 0.4)) } : []
-        toneMaps = colors.isHDR
+        toneMaps = isHDR
         codes = roots.map { root in
             let light = root * root
-            return UInt8((colors.isHDR ? pow(light, 1 / 2.4) : standardRGBCode(light)) * 255 + 0.5)
+            return UInt8((isHDR ? pow(light, 1 / 2.4) : standardRGBCode(light)) * 255 + 0.5)
         }
     }
 

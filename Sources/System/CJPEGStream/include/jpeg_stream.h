@@ -28,6 +28,10 @@ long jpeg_stream_position(const jpeg_stream *stream);
    `height`, or too small `row_bytes`. Call once. */
 int jpeg_stream_decode(jpeg_stream *stream, int divisor, unsigned char *rows, long row_bytes, long height);
 
+/* Whether pixels that were decoded were not in the file, which ends before them or has a marker in their place: they
+   are grey. A missing marker of the end is no such fault in a picture of one scan. */
+int jpeg_stream_lacks_pixels(const jpeg_stream *stream);
+
 void jpeg_stream_close(jpeg_stream *stream);
 
 #endif
