@@ -30,6 +30,26 @@ package func describing(
     return sidecar
 }
 
+/// The contents that count of sidecars beside several names of a photo, one from each directory and name: those with
+/// the earliest date, then with the most stars. Neither the order in which they came nor their places decide.
+package func first(of found: [Sidecar]) -> Sidecar? {
+    let ordered = found.sorted { precedes($0, $1) }
+    guard var sidecar = ordered.first else { return nil }
+    sidecar.rating = ordered.lazy.compactMap(\.rating).first
+    return sidecar
+}
+
+private func precedes(_ one: Sidecar, _ other: Sidecar) -> Bool {
+    switch (one.dates.first?.time, other.dates.first?.time) {
+    case (let time?, let otherTime?) where time != otherTime:
+        let (seconds, others) = (time.secondsSince1970, otherTime.secondsSince1970)
+        return seconds == others ? time.nanosecond < otherTime.nanosecond : seconds < others
+    case (_?, nil): return true
+    case (nil, _?): return false
+    default: return (one.rating ?? -2) > (other.rating ?? -2)
+    }
+}
+
 /// Whether a sidecar describes the photo beside it: `DSC.xmp` lies beside `DSC.NEF` and `DSC.JPG`, and may name the
 /// extension of one of them.
 private func describes(_ sidecar: Sidecar, named name: [UInt8], _ photo: [UInt8]) -> Bool {
@@ -55,6 +75,13 @@ package func companionName(_ companion: [UInt8], of name: [UInt8], for shown: [U
         }
     }
     return companion
+}
+
+/// The name of the photo that a sidecar describes by its name, if that photo's extension is that of `shown`.
+package func photoName(describedBy sidecar: [UInt8], for shown: [UInt8]) -> [UInt8] {
+    let stem = sidecarStem(sidecar) ?? sidecar
+    let ending = shown.dropFirst(stemOf(shown).count)
+    return hasSuffix(stem, Array(ending)) ? stem : stem + ending
 }
 
 package func sidecarStem(_ name: [UInt8]) -> [UInt8]? {

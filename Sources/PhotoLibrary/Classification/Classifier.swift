@@ -68,21 +68,25 @@ package final class Classifier: Sendable {
     private func sidecar(
         of file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ hasFailed: inout Bool
     ) -> Sidecar? {
-        var found: [(photo: [UInt8], name: [UInt8], contents: Sidecar)] = []
+        var found: [Sidecar] = []
         do throws(FileError) {
-            let candidates = try session.locked { tree throws(FileError) in
+            let places = try session.locked { tree throws(FileError) in
                 try tree.sidecars.candidates(of: file.inode, at: place)
             }
-            for candidate in candidates {
-                let (sidecar, isUnread) = try session.withState(of: candidate.ino) {
-                    state throws(FileError) -> (Sidecar?, Bool) in
-                    let beside = FileSource(state)
-                    return (readSidecar(beside), beside.hasFailed)
+            for candidates in places {
+                var beside: [(photo: [UInt8], name: [UInt8], contents: Sidecar)] = []
+                for candidate in candidates {
+                    let (sidecar, isUnread) = try session.withState(of: candidate.ino) {
+                        state throws(FileError) -> (Sidecar?, Bool) in
+                        let source = FileSource(state)
+                        return (readSidecar(source), source.hasFailed)
+                    }
+                    if let sidecar { beside.append((candidate.photo, candidate.name, sidecar)) }
+                    hasFailed = hasFailed || isUnread
                 }
-                if let sidecar { found.append((candidate.photo, candidate.name, sidecar)) }
-                hasFailed = hasFailed || isUnread
+                if let sidecar = describing(beside) { found.append(sidecar) }
             }
         } catch { hasFailed = true }
-        return describing(found)
+        return first(of: found)
     }
 }

@@ -96,17 +96,16 @@ package final class Effects {
         _ inode: Inode, _ probe: MediaProbe, _ change: Change
     ) throws(FileError) {
         let old = try tree.photos.photo(inode)
-        let names = try tree.names(of: inode)
-        var name = names.first?.name ?? []
-        for row in names {
-            if try !tree.inode(row.parent).isDay {
-                name = row.name
-                break
-            }
-        }
-        var row = PhotoRow(inode.row, probe, named: name, now: change.now)
+        var row = PhotoRow(inode.row, probe, named: try datingName(of: inode), now: change.now)
         row.former = old.former
         try refile(inode, row, from: old, change)
+    }
+
+    /// The name of a photo whose date counts: the first in an album, else that in its day.
+    func datingName(of photo: Inode) throws(FileError) -> [UInt8] {
+        let names = try tree.names(of: photo)
+        for row in names where try !tree.inode(row.parent).isDay { return row.name }
+        return names.first?.name ?? []
     }
 
     /// Stores the row of a photo with new bytes, and moves it to their day if that is another.

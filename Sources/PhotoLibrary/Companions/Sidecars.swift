@@ -20,14 +20,18 @@ package final class Sidecars {
     private var noted: [UInt64: Note] = [:]
     var hasNoted: Bool { !noted.isEmpty }
 
+    /// Sidecars that came back out of the trash into a day that the photo beside which they were has left meanwhile, by
+    /// photo: until that has been dated by them.
+    private var returned: [UInt64: SidecarCandidate] = [:]
+
     init(_ tree: Tree) { self.tree = tree }
 
-    /// The files that are sidecars of a photo by their names, in order of precedence: next to `place`, if given, and
-    /// next to the names of the photo that it is saved over there; else next to its own names. The order does not
-    /// depend on which of the names was made first.
+    /// The files that are sidecars of a photo by their names, those next to one name together, in order of precedence:
+    /// next to `place`, if given, and next to the names of the photo that it is saved over there; else next to its own
+    /// names and those of its copies. What lies in the trash describes nothing outside it.
     package func candidates(
         of inode: Inode, at place: (parent: UInt64, name: [UInt8])?
-    ) throws(FileError) -> [SidecarCandidate] {
+    ) throws(FileError) -> [[SidecarCandidate]] {
         var names: [(parent: UInt64, name: [UInt8])] = []
         var named: Inode? = inode
         if let place {
@@ -40,27 +44,38 @@ package final class Sidecars {
             }
         }
         if let named {
-            for row in try tree.names(of: named)
+            for row in try placesDescribing(named)
             where !names.contains(where: { row.isOf($0.parent, $0.name) }) {
                 names.append((row.parent, row.name))
             }
         }
-        names.sort {
-            $0.parent == $1.parent ? $0.name.lexicographicallyPrecedes($1.name) : $0.parent < $1.parent
-        }
-        var found: [SidecarCandidate] = []
-        for (parent, name) in names where found.count < Self.candidatesMax {
-            found += try sidecars(beside: name, in: tree.directory(parent))
+        var found: [[SidecarCandidate]] = []
+        if let sidecar = try returned(with: inode) { found.append([sidecar]) }
+        for (parent, name) in names where found.count < Self.placesMax {
+            let beside = try sidecars(beside: name, in: tree.directory(parent))
+            if !beside.isEmpty { found.append(beside) }
         }
         return found
     }
 
-    /// More are not read.
-    private static let candidatesMax = 16
+    /// The sidecars beside more names of one photo are not read.
+    private static let placesMax = 16
+
+    /// The names of a photo and of its copies, outside the trash unless the photo is in it.
+    private func placesDescribing(_ photo: Inode) throws(FileError) -> [DentryRow] {
+        var rows = try tree.names(of: photo)
+        for copy in try tree.copies.copies(of: photo) { rows += try tree.names(of: copy) }
+        if rows.count < 2 { return rows }
+        var outside: [DentryRow] = []
+        for row in rows where try !tree.isInTrash(tree.inode(row.parent)) { outside.append(row) }
+        return outside
+    }
 
     /// The sidecar that waits where a photo has been moved to in an album.
     package func sidecar(awaiting request: RenameRequest) throws(FileError) -> UInt64? {
-        guard request.source.isPhoto, request.to.area == .album, !request.isIntoTrash else { return nil }
+        guard request.source.isPhoto || request.source.isCopy, request.to.area == .album,
+            !request.isIntoTrash
+        else { return nil }
         return try sidecars(beside: request.newName, in: request.to).first?.ino
     }
 
@@ -72,6 +87,49 @@ package final class Sidecars {
         }
         return found
     }
+
+    // MARK: Out of the trash
+
+    /// Lets a sidecar that is about to come back into a day describe the photos again that it described when it was
+    /// trashed. It follows the first of them if that is on another day all the same.
+    ///
+    /// - Parameter numbers: those photos' inodes.
+    func noteReturn(
+        of sidecar: Inode, as name: [UInt8], to day: Inode, describing numbers: [UInt64], by thread: Int32
+    ) throws(FileError) {
+        guard isSidecarName(name), try !tree.companions.hasPhoto(describedBy: name, in: day) else { return }
+        var isNoted = false
+        for number in numbers {
+            guard let photo = try tree.existing(number), photo.isPhoto, !photo.isTrashed,
+                let own = try tree.moments.moment(of: photo)
+            else { continue }
+            let shown = photoName(describedBy: name, for: own.row.name)
+            returned[number] = SidecarCandidate(ino: sidecar.ino, name: name, photo: shown)
+            try note(number, in: day, by: thread)
+            if isNoted { continue }
+            isNoted = true
+            let origin = CompanionMove.Origin(parent: day.ino, name: name, day: day.row.day)
+            tree.companions.note(
+                sidecar.ino,
+                CompanionMove(
+                    directory: day.ino, name: name, target: .restored(origin), photo: number,
+                    photoName: shown, mover: thread))
+        }
+    }
+
+    /// The sidecar that came back for a photo, if it is still outside the trash.
+    private func returned(with photo: Inode) throws(FileError) -> SidecarCandidate? {
+        guard let candidate = returned[photo.ino], let inode = try tree.existing(candidate.ino),
+            mayDescribe(inode)
+        else { return nil }
+        for row in try tree.names(of: inode) where row.name == candidate.name {
+            if try !tree.isInTrash(tree.inode(row.parent)) { return candidate }
+        }
+        return nil
+    }
+
+    /// Notes that the photos have been dated by the sidecars that came back.
+    func forgetReturned() { returned = [:] }
 
     private func mayDescribe(_ inode: Inode) -> Bool {
         inode.isRegular && !inode.isPhoto && inode.row.size > 0
@@ -87,14 +145,20 @@ package final class Sidecars {
     }
 
     /// The photos in a directory whose sidecar is called `sidecar`.
-    private func photos(beside sidecar: [UInt8], in directory: Inode) throws(FileError) -> [UInt64] {
+    func photos(beside sidecar: [UInt8], in directory: Inode) throws(FileError) -> [UInt64] {
         guard let stem = sidecarStem(sidecar) else { return [] }
-        var photos: [UInt64] = []
-        if let found = try tree.find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
+        var files: [Inode] = []
+        if let found = try tree.find(directory, stem) { files.append(found.inode) }
         for other in try tree.tables.dentries.names(
             in: directory.ino, beginning: stem + [UInt8(ascii: ".")], limit: siblingNamesMax)
-        where stemOf(other.name) == stem {
-            if try tree.inode(other.ino).isPhoto { photos.append(other.ino) }
+        where stemOf(other.name) == stem { files.append(try tree.inode(other.ino)) }
+        var photos: [UInt64] = []
+        for file in files {
+            // A copy stands for its photo.
+            guard let photo = try tree.copies.photo(representedBy: file), !photos.contains(photo.ino) else {
+                continue
+            }
+            if file.isPhoto || !photo.isTrashed { photos.append(photo.ino) }
         }
         return photos
     }
@@ -113,22 +177,33 @@ package final class Sidecars {
     /// Notes another name of a file: it may be a photo's sidecar there, or a photo next to one.
     func noteLinked(_ inode: Inode, _ name: [UInt8], in directory: Inode, by thread: Int32) throws(FileError)
     {
-        if inode.isPhoto {
+        if let photo = try tree.copies.photo(representedBy: inode) {
             guard directory.area == .album, try !sidecars(beside: name, in: directory).isEmpty else { return }
-            try note(inode.ino, in: directory, by: thread)
+            try note(photo.ino, in: directory, by: thread)
         } else {
             try noteRemoved(inode, name, from: directory, by: thread)
         }
     }
 
-    private func note(_ photo: UInt64, in directory: Inode, by thread: Int32) throws(FileError) {
+    /// Notes a photo that has a copy next to a sidecar from now on, or no longer.
+    func noteDescribed(_ photo: Inode, beside copy: Inode, by thread: Int32) throws(FileError) {
+        for row in try tree.names(of: copy) {
+            let directory = try tree.inode(row.parent)
+            if try !sidecars(beside: row.name, in: directory).isEmpty {
+                try note(photo.ino, in: directory, by: thread)
+            }
+        }
+    }
+
+    /// Notes a photo to be dated anew, because of a sidecar in that directory.
+    func note(_ photo: UInt64, in directory: Inode, by thread: Int32) throws(FileError) {
         if noted[photo] == nil { try tree.tables.pendingClassification.add(photo) }
         noted[photo, default: Note(thread: thread)].directories.insert(directory.ino)
         noted[photo]?.thread = thread
     }
 
-    /// Notes that a photo's name was removed from an album. A sidecar that went before it was removed with it: the
-    /// photo keeps its date, in whichever order a program removes the files of an album.
+    /// Notes that a name of a photo, or of a copy of it, was removed from an album. A sidecar that went before it was
+    /// removed with it: the photo keeps its date, in whichever order a program removes the files of an album.
     func noteRemoved(photo ino: UInt64, from album: Inode) throws(FileError) {
         guard noted[ino]?.directories.remove(album.ino) != nil, noted[ino]?.directories.isEmpty == true else {
             return

@@ -28,8 +28,9 @@ package final class Copies {
     }
 
     /// Makes a saved file in an album a copy of a photo that was found to have the same bytes, if that is still true.
-    /// Excluded are photos that the user pinned to a day, files with a name in a day, and files whose name or sidecar
-    /// dates them to another day. Returns false if nothing was done.
+    /// Excluded are photos that the user pinned to a day, files with a name in a day, and files whose name dates them
+    /// to another day. The sidecars beside it date the photo from then on, as if they were beside that: so the order
+    /// in which copies and sidecars come does not matter. Returns false if nothing was done.
     func becomeCopy(
         _ inode: Inode, _ probe: MediaProbe, named name: [UInt8], in directory: Inode, _ space: Space,
         _ change: Change
@@ -40,12 +41,18 @@ package final class Copies {
         } else if try tree.moments.moment(of: inode) != nil {
             return false
         }
-        let own = try tree.groups.datedByStill(PhotoRow(inode.row, probe, named: name, now: change.now))
+        var bare = probe
+        bare.sidecar = nil
+        let own = try tree.groups.datedByStill(PhotoRow(inode.row, bare, named: name, now: change.now))
         for equal in probe.equals {
             guard let photo = try? tree.inode(equal.ino), photo.row.revision == equal.revision,
-                try canBeCopy(inode, dated: own, of: photo), photo.state?.share() ?? true
+                try canBeCopy(inode, dated: own, bare, of: photo, now: change.now),
+                photo.state?.share() ?? true
             else { continue }
             try makeCopy(inode, of: photo, space, change)
+            if probe.sidecar != nil {
+                try tree.sidecars.note(photo.ino, in: directory, by: change.thread)
+            }
             return true
         }
         return false
@@ -58,11 +65,20 @@ package final class Copies {
     }
 
     /// Whether the file may become a copy of the photo now; see `mayBeCopy`.
-    private func canBeCopy(_ inode: Inode, dated own: PhotoRow, of photo: Inode) throws(FileError) -> Bool {
+    ///
+    /// - Parameter probe: the metadata in the bytes, which both have.
+    private func canBeCopy(
+        _ inode: Inode, dated own: PhotoRow, _ probe: MediaProbe, of photo: Inode, now: Timestamp
+    ) throws(FileError) -> Bool {
         guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canHaveCopies(photo) else {
             return false
         }
-        return try mayBeCopy(own, of: tree.photos.photo(photo))
+        var row = try tree.photos.photo(photo)
+        if row.isDatedBySidecar, !row.isPinned {
+            let name = try tree.effects.datingName(of: photo)
+            row = try tree.groups.datedByStill(PhotoRow(photo.row, probe, named: name, now: now))
+        }
+        return mayBeCopy(own, of: row)
     }
 
     /// Makes a file a copy of a photo, with the same content.
@@ -98,7 +114,13 @@ package final class Copies {
     package func replaceContent(of inode: Inode, by content: UInt64, _ space: Space, _ change: Change)
         throws(FileError)
     {
-        if inode.isCopy { try forgetCopy(inode) }
+        if inode.isCopy {
+            // What lies beside it describes it alone from now on.
+            if let photo = try photo(representedBy: inode) {
+                try tree.sidecars.noteDescribed(photo, beside: inode, by: change.thread)
+            }
+            try forgetCopy(inode)
+        }
         if inode.isPhoto { try promoteCopy(of: inode, change) }
         try releaseContent(of: inode, space)
         inode.row.content = content
@@ -139,6 +161,10 @@ package final class Copies {
         try handOver(photo, to: first)
         try tree.photos.storePhoto(first, row, change)
         try tree.moments.addMoment(first, day: row.day, name: name, now: change.now)
+        // The sidecars of the photo stay with that.
+        if row.isDatedBySidecar {
+            try tree.sidecars.note(first.ino, in: tree.inode(WellKnownInode.moments), by: change.thread)
+        }
     }
 
     private func nameOutsideTrash(of copy: Inode) throws(FileError) -> [UInt8]? {

@@ -126,6 +126,7 @@ package final class Imports {
             throw error
         }
         tree.addLink(to: copy, now: now)
+        try tree.sidecars.noteDescribed(photo, beside: copy, by: change.thread)
         return copy.ino
     }
 

@@ -14,7 +14,9 @@ extension Renames {
     func noteTrashAge(_ request: RenameRequest) throws(FileError) {
         let ino = request.source.ino
         guard request.isFromTrash else {
-            return try tree.trash.storeTrashAge(of: ino, named: request.newName, in: request.to)
+            return try tree.trash.storeTrashAge(
+                of: ino, named: request.newName, in: request.to,
+                describing: tree.trash.photos(besideRemoved: request.name, in: request.from))
         }
         guard let id = try tree.tables.dentries.entry(request.to.ino, request.newName)?.id else {
             throw .damaged
@@ -23,6 +25,11 @@ extension Renames {
     }
 
     func forgetTrashAge(_ request: RenameRequest) throws(FileError) {
+        if request.to.isDay, let row = try tree.tables.trash.row(request.source.ino, request.sourceID) {
+            try tree.sidecars.noteReturn(
+                of: request.source, as: request.newName, to: request.to, describing: row.described,
+                by: request.caller.pid)
+        }
         try tree.tables.trash.delete(request.source.ino, request.sourceID)
     }
 

@@ -69,8 +69,8 @@ extension Library {
             let removed = try isPhoto ? change.tree.names(of: found.inode).first { $0.id == found.id } : nil
             let lost = try change.tree.saves.namesLost(withRemoving: found.inode, from: directory)
             let sidecars = change.tree.sidecars
-            if isPhoto {
-                try sidecars.noteRemoved(photo: found.inode.ino, from: directory)
+            if let photo = try change.tree.copies.photo(representedBy: found.inode) {
+                try sidecars.noteRemoved(photo: photo.ino, from: directory)
             } else {
                 try sidecars.noteRemoved(found.inode, name.bytes, from: directory, by: caller.pid)
             }

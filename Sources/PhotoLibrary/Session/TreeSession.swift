@@ -195,6 +195,7 @@ package final class TreeSession: @unchecked Sendable {
         let classifier = Classifier(self, PhotoSearch(self), deferred)
         // The catalogue lists a photo that fails for the next session.
         for ino in photos { try? classifier.redate(ino) }
+        try locked { tree throws(FileError) in tree.sidecars.forgetReturned() }
     }
 
     private func applyNotedCompanionMoves() throws(FileError) {

@@ -200,10 +200,11 @@ package final class Trash {
         _ caller: Caller, _ space: Space, now: Timestamp
     ) throws(FileError) {
         tree.companions.forget(inode.ino)
+        let described = try photos(besideRemoved: name, in: directory)
         try putIntoTrash(named: name, info, caller, space, now: now) { files, kept throws(FileError) in
             try tree.removeEntry(directory, id, inode, now: now)
             try tree.addEntry(files, kept, inode, now: now)
-            try storeTrashAge(of: inode.ino, named: kept, in: files)
+            try storeTrashAge(of: inode.ino, named: kept, in: files, describing: described)
         }
         inode.row.changed = now
         tree.touch(inode)
@@ -427,9 +428,19 @@ package final class Trash {
     }
 
     /// Records that a name is in the trash from now on.
-    func storeTrashAge(of ino: UInt64, named name: [UInt8], in directory: Inode) throws(FileError) {
+    ///
+    /// - Parameter photos: those that the file described as a sidecar.
+    func storeTrashAge(
+        of ino: UInt64, named name: [UInt8], in directory: Inode, describing photos: [UInt64] = []
+    ) throws(FileError) {
         guard let id = try tree.tables.dentries.entry(directory.ino, name)?.id else { throw .damaged }
-        try tree.tables.trash.store(TrashRow(ino: ino, id: id, since: tree.clocks.wall()))
+        try tree.tables.trash.store(
+            TrashRow(ino: ino, id: id, since: tree.clocks.wall(), describing: photos))
+    }
+
+    /// The photos beside a file that is about to leave a day for the trash, if it is a sidecar.
+    func photos(besideRemoved name: [UInt8], in directory: Inode) throws(FileError) -> [UInt64] {
+        directory.isDay ? try tree.sidecars.photos(beside: name, in: directory) : []
     }
 }
 

@@ -11,12 +11,31 @@ public struct TrashRow: Sendable, Equatable {
     public var since: Int64
     /// When it was first seen to be older than the trash's limit; nil until then.
     public var noted: Int64?
-    /// The photo's name in its day.
+    /// The photo's name in its day. For an entry: the inodes of the photos that it described as a sidecar in their day,
+    /// in decimal digits, with spaces between them.
     public var name: [UInt8]
 
     public init(ino: UInt64, id: UInt64, since: Int64, name: [UInt8] = []) {
         (self.ino, self.id, self.since, self.name) = (ino, id, since, name)
     }
+
+    /// The row of an entry.
+    public init(ino: UInt64, id: UInt64, since: Int64, describing photos: [UInt64]) {
+        let numbers = photos.prefix(Self.describedMax).map(String.init)
+        self.init(ino: ino, id: id, since: since, name: Array(numbers.joined(separator: " ").utf8))
+    }
+
+    /// The photos that an entry described as a sidecar.
+    public var described: [UInt64] {
+        guard id != 0, name.count <= Self.describedMax * (Self.digitsMax + 1) else { return [] }
+        return name.split(separator: UInt8(ascii: " ")).compactMap {
+            UInt64(String(decoding: $0, as: UTF8.self))
+        }
+    }
+
+    /// More photos beside one sidecar are not recorded.
+    private static let describedMax = 16
+    private static let digitsMax = 20
 
     init(_ row: Statement) {
         ino = row.count(0)
