@@ -130,6 +130,9 @@ extension Library {
     public func makeDirectory(
         _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller
     ) throws(FileError) -> Entry {
+        if case .view(.similar) = Node(parent), options.views {
+            return try session.views.makeGroup(named: name.bytes)
+        }
         let mode = mode & permissionMask | directoryType
         let revived = try session.change { change throws(FileError) -> Entry? in
             guard parent == WellKnownInode.moments else { return nil }

@@ -4,6 +4,7 @@ import KernelNames
 import LinuxIO
 import PhotoRules
 import VaultCatalogue
+import VaultStore
 
 extension Library {
     /// Attempts at a rename whose source changes while it is classified.
@@ -17,7 +18,10 @@ extension Library {
         try check(name)
         try checkNew(newName)
         guard flags != [.noReplace, .exchange] else { throw .invalid }
-        guard Node(newParent).isReal else { throw .readOnly }
+        guard Node(newParent).isReal else {
+            guard !flags.contains(.exchange) else { throw .readOnly }
+            return try restore(parent, name, into: newParent, newName, caller)
+        }
         if !Node(parent).isReal {
             // File managers move into the trash what is deleted.
             let isIntoTrash = try session.locked { tree throws(FileError) in
@@ -33,10 +37,57 @@ extension Library {
             defer { session.destroyUnused(info) }
             let place = try StoredPlace(of: name, in: parent, self)
             if try attempt.once(place, newParent, newName, flags, caller, info, isFirst: number == 0) {
+                if place.photo != nil { try tellPlace(place, ofTrashed: newName, in: newParent, caller) }
                 return
             }
         }
         throw .busy
+    }
+
+    /// Restores a photo from the trash for a file manager that found it in a view, and moves it back there: to its own
+    /// day and albums, as the name in the view is none of its own.
+    private func restore(
+        _ parent: UInt64, _ name: Name, into view: UInt64, _ newName: Name, _ caller: Caller
+    ) throws(FileError) {
+        guard case .view(let node) = Node(view), options.views, Node(parent).isReal,
+            try session.views.mayRestore(into: node)
+        else { throw .readOnly }
+        try session.room.requireRowRoom()
+        defer { session.observer?.awaitLostNames(locked: [parent, view]) }
+        try session.change(by: caller.pid) { change throws(FileError) in
+            let tree = change.tree
+            let directory = try tree.directory(parent)
+            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            guard try tree.isInTrash(directory), let photo = try tree.trash.trashedPhoto(behind: found.inode)
+            else { throw .readOnly }
+            try tree.companions.noteReturnBeside(photo, in: directory, change)
+            try tree.trash.restore(photo, change)
+            let row = DentryRow(
+                parent: directory.ino, id: found.id, name: name.bytes, ino: found.inode.ino)
+            try tree.trash.removeRestored(row, in: directory, change)
+            // The kernel moves the name that it knows.
+            tree.kernelNames.noteLoss(of: newName.bytes, in: view, isInDay: true)
+        }
+    }
+
+    /// Gives the `.trashinfo` file of a photo that a file manager has moved out of a view the photo's place in moments:
+    /// restored from there, it goes where it was, also when the view has changed. Without room for it, or without such
+    /// a file, all stays as it is.
+    private func tellPlace(
+        _ place: StoredPlace, ofTrashed name: Name, in files: UInt64, _ caller: Caller
+    ) throws(FileError) {
+        let path = try session.locked { tree throws(FileError) -> [UInt8]? in
+            guard try tree.trash.hasInfo(of: name.bytes, in: tree.directory(files)),
+                let day = try tree.existing(place.directory)
+            else { return nil }
+            return try tree.path(of: day)
+        }
+        guard let path, let info = try? session.sealedInfo(of: path, place.name) else { return }
+        defer { session.destroyUnused(info) }
+        try session.change(for: .removal) { change throws(FileError) in
+            try change.tree.trash.replaceInfo(
+                of: name.bytes, in: change.tree.directory(files), by: info, caller, session.space, change)
+        }
     }
 }
 

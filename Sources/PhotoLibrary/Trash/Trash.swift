@@ -329,6 +329,42 @@ package final class Trash {
         info.isAdopted = true
     }
 
+    /// The directory of `.trashinfo` files and such a file's entry in it; nil for a name elsewhere, or without one.
+    private func info(
+        of name: [UInt8], in files: Inode
+    ) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+        guard let top = try trash(withFiles: files), let infos = try tree.find(top, infosName)?.inode,
+            infos.isDirectory, let found = try tree.find(infos, name + infoSuffix), found.inode.isRegular
+        else { return nil }
+        let row = DentryRow(parent: infos.ino, id: found.id, name: name + infoSuffix, ino: found.inode.ino)
+        return (infos, row)
+    }
+
+    /// Whether a name in the trash has a `.trashinfo` file.
+    package func hasInfo(of name: [UInt8], in files: Inode) throws(FileError) -> Bool {
+        try info(of: name, in: files) != nil
+    }
+
+    /// Puts another `.trashinfo` file in the place of the one that a program made.
+    package func replaceInfo(
+        of name: [UInt8], in files: Inode, by info: TrashInfo, _ caller: Caller, _ space: Space,
+        _ change: Change
+    ) throws(FileError) {
+        guard !info.runs.isEmpty, let present = try self.info(of: name, in: files) else { return }
+        try drop(present.row, in: present.directory, change)
+        try add(info, named: present.row.name, to: present.directory, caller, space, now: change.now)
+        tree.kernelNames.noteChange(of: present.directory.ino)
+    }
+
+    /// Removes a name in the trash of a photo that was restored without a rename of that name, or of its copy. The
+    /// `.trashinfo` file is left to the program that restores.
+    package func removeRestored(
+        _ row: DentryRow, in directory: Inode, _ change: Change
+    ) throws(FileError) {
+        try tree.tables.trash.delete(row.ino, row.id)
+        try drop(row, in: directory, change)
+    }
+
     // MARK: Removal without a request of the kernel
 
     /// Removes a name in the trash, and its `.trashinfo` file. An inode that has no name left is

@@ -48,9 +48,14 @@ extension TreeSession {
         guard let place else { return nil }
         // The trash adds rows. Those of its oldest photo make way; where nothing can, there is the reserve.
         try? room.requireRowRoom()
+        return try sealedInfo(of: place, name)
+    }
+
+    /// A sealed `.trashinfo` file for a name in that directory. The caller finally calls `destroyUnused` on it.
+    func sealedInfo(of directory: [UInt8], _ name: Name) throws(FileError) -> TrashInfo {
         let content = try change(for: .removal) { change throws(FileError) in change.tree.makeContent() }
         let text = trashInfoText(
-            path: place + [UInt8(ascii: "/")] + name.bytes, deleted: options.clocks.wall())
+            path: directory + [UInt8(ascii: "/")] + name.bytes, deleted: options.clocks.wall())
         // If there is no room for it, the photo is kept without it.
         let runs = try? unsafe text.withUnsafeBytes { bytes in
             try unsafe space.write(

@@ -21,6 +21,8 @@ final class SimilarGroups: @unchecked Sendable {
     private var groups: [UInt64: [UInt64]] = [:]
     /// Groups by their names without the place in the order.
     private var named: [[UInt8]: UInt64] = [:]
+    /// How many empty groups were made.
+    private var made: UInt64 = 0
     /// `Likenesses.additions` when the groups were found; nil before.
     private var additions: UInt64?
 
@@ -50,7 +52,9 @@ final class SimilarGroups: @unchecked Sendable {
         let limit = session.options.limits.similarGroups
         let found = SimilarPhotos.groups(of: try hashedPhotos(), limit: limit)
         lock.withLock {
+            let made = groups.filter { $0.key >= Self.madeNumbers }
             groups = Dictionary(uniqueKeysWithValues: found.map { ($0[0], $0) })
+            if made.count <= limit { groups.merge(made) { own, _ in own } }
             additions = now
         }
     }
@@ -105,6 +109,20 @@ final class SimilarGroups: @unchecked Sendable {
         shown.sort { ($0.count, $1.number) > ($1.count, $0.number) }
         return shown.enumerated().map { (Self.placed($1.name, at: $0 + 1), $1.number) }
     }
+
+    /// Makes an empty group, known by a name without its place in the order, until the groups are found anew.
+    func makeGroup(labelled label: [UInt8]) -> UInt64 {
+        lock.withLock {
+            let number = Self.madeNumbers | made
+            made += 1
+            if named.count > session.options.limits.similarGroups { named = [:] }
+            (groups[number], named[label]) = ([], number)
+            return number
+        }
+    }
+
+    /// Inodes' numbers are lower.
+    private static let madeNumbers: UInt64 = 1 << 55
 
     /// The number of the group of that name, whatever its place in the order is now; nil if none is known by it.
     func group(named name: [UInt8]) -> UInt64? {

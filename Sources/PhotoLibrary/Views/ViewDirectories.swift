@@ -59,6 +59,22 @@ package final class ViewDirectories: Sendable {
         return .group(number)
     }
 
+    /// Whether a photo of the trash may be moved back into a view: one in which photos can be removed.
+    func mayRestore(into node: ViewNode) throws(FileError) -> Bool {
+        guard case .group = node else { return false }
+        _ = try attributes(of: node)
+        return true
+    }
+
+    /// mkdir(2) of a group of similar photos: a file manager makes the directory anew from which a photo was trashed,
+    /// to move it back there. It stays empty, and is not listed: the photo is back where it was, and in the groups that
+    /// are found next.
+    func makeGroup(named name: [UInt8]) throws(FileError) -> Entry {
+        guard let label = SimilarGroups.withoutPlace(name) else { throw .readOnly }
+        if similar.group(named: name) != nil { throw .exists }
+        return virtual(try attributes(of: .group(similar.makeGroup(labelled: label))))
+    }
+
     /// rmdir(2) of a group: nothing is left to do when its photos are gone.
     func removeGroup(named name: [UInt8]) throws(FileError) {
         let node = try group(named: name)
@@ -169,8 +185,9 @@ package final class ViewDirectories: Sendable {
         let moments = tree.attributes(try tree.directory(WellKnownInode.moments))
         var shown = tree.attributes(try tree.directory(WellKnownInode.root))
         shown.ino = node.number
-        // Photos can be removed from groups.
-        if case .group = node { shown.mode |= 0o200 } else { shown.mode &= ~0o222 }
+        // Photos can be removed from groups, and empty groups from their directory.
+        let isWritable = if case .group = node { true } else { node == .similar }
+        shown.mode = isWritable ? shown.mode | 0o200 : shown.mode & ~0o222
         shown.mode = directoryType | shown.mode & 0o700
         // As in filesystems that do not count subdirectories.
         (shown.nlink, shown.size, shown.blocks) = (1, 0, 0)

@@ -41,28 +41,6 @@ import Testing
 
     // MARK: Trash
 
-    /// Lines of a shell with a session bus, where GLib's trash is at hand: `trashed NAME` prints the trash's URI of
-    /// what was called so in this mount, once it is listed. Other users' trashes are not touched.
-    private func gio(_ lines: String) throws {
-        try place.source(
-            "gio.sh",
-            Array(
-                """
-                export GVFS_DISABLE_FUSE=1
-                trashed() {
-                    for _ in {1..300}; do
-                        gio list -u trash:/// | grep -F "${PWD##*/}" | grep "$1\\$" && return
-                        sleep 0.1
-                    done
-                    return 1
-                }
-                \(lines)
-                """.utf8))
-        // The bus is ended by a signal, which this process's threads block and their children with them.
-        let unblocked = "perl -MPOSIX -e 'sigprocmask(SIG_SETMASK, POSIX::SigSet->new); exec @ARGV'"
-        try place.shell("\(unblocked) dbus-run-session -- bash -e source/gio.sh")
-    }
-
     @Test(arguments: ["albums/T/a.jpg", "moments/2019-03-04/a.jpg"])
     func `gio trashes, lists, restores and empties`(path: String) throws {
         try place.source("a.jpg", Photo().bytes)
@@ -75,14 +53,15 @@ import Testing
         try place.shell("gio trash D/\(path)")
         #expect(try place.shown().isEmpty == isMoment)
         #expect(!exists(place.albums + "/T/a.jpg"))
-        try gio("gio trash --list | grep \"$PWD/D/\(path)\\$\"; gio trash --restore \"$(trashed a.jpg)\"")
+        try place.gio(
+            "gio trash --list | grep \"$PWD/D/\(path)\\$\"; gio trash --restore \"$(trashed a.jpg)\"")
         #expect(try everything() == before)
         #expect(try place.bytes(place.mountPoint + "/" + path) == Photo().bytes)
 
         // Emptying is removing each; gvfs does that in the background, and dies with the session.
         try place.shell("gio trash D/\(path)")
         let emptied = "for _ in {1..300}; do find D/.Trash-* -type f | grep -q . || break; sleep 0.1; done"
-        try gio("gio remove \"$(trashed a.jpg)\"; \(emptied)")
+        try place.gio("gio remove \"$(trashed a.jpg)\"; \(emptied)")
         let left = isMoment ? [] : ["moments/2019-03-04/a.jpg"]
         #expect(try eventually { try everything() == left })
     }

@@ -83,7 +83,7 @@ import VaultFormat
         let path = "views/similar/0002 b1.jpg/b2.jpg"
         #expect(try fixture.stat(path) == fixture.stat("moments/2023-02-02/b2.jpg"))
         #expect(try fixture.get(path) == fixture.get("albums/b2.jpg"))
-        #expect(try fixture.stat("views/similar").mode == 0o40500)
+        #expect(try fixture.stat("views/similar").mode == 0o40700)
         #expect(try fixture.stat("views/similar/0001 a1.jpg").mode == 0o40700)
         for missing in [
             "0001 a1.jpg/b1.jpg", "0001 c.jpg", "a1.jpg", "1 a1.jpg", "0001a1.jpg", ".hidden", "x",
