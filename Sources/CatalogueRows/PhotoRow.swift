@@ -34,6 +34,8 @@ public struct PhotoRow: Sendable, Equatable {
     /// The identifier that it shares with the other half of its Live Photo, or with the other photos of its burst; nil
     /// if it has none.
     public var group: [UInt8]?
+    /// Where it was taken, from its metadata: on the way to the table `position`. Nil in a row that was read.
+    public var position: PhotoPosition?
 
     public init(ino: UInt64, day: Int64) {
         self.ino = ino
@@ -43,6 +45,7 @@ public struct PhotoRow: Sendable, Equatable {
         (media, width, height, orientation) = (0, 0, 0, 1)
         fingerprint = 0
         (camera, kind, rating, arrived, group) = (nil, 0, 0, 0, nil)
+        position = nil
     }
 
     public static let times: ClosedRange<Int64> = -(1 << 61)...1 << 61

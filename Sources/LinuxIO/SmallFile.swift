@@ -1,5 +1,15 @@
 import Glibc
 
+/// All bytes of a regular file of at most `bytesMax` bytes. Nil for any other, and if it cannot be read.
+public func contents(ofFile path: String, bytesMax: Int) -> [UInt8]? {
+    var found = stat()
+    // Checked first: reading a pipe could last for ever.
+    guard stat(path, &found) == 0, found.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG),
+        found.st_size <= bytesMax
+    else { return nil }
+    return contents(ofFile: path).flatMap { $0.count <= bytesMax ? $0 : nil }
+}
+
 /// All bytes of a small file, such as one below /proc, whose size fstat(2) does not report. Nil if it cannot be read.
 public func contents(ofFile path: String) -> [UInt8]? {
     let calls = LinuxCalls.shared

@@ -109,19 +109,32 @@ public struct MediaFacts: Sendable, Equatable {
 
 /// The contents of an XMP file beside a photo.
 public struct Sidecar: Sendable, Equatable {
-    /// The dates it gives, best first. Empty only if it gives a rating.
+    /// The dates it gives, best first. Empty only if it gives a rating or a place.
     public var dates: [DateCandidate]
     /// As ``MediaFacts/rating``.
     public var rating: Int?
+    /// The place on earth that it gives.
+    public var place: Place?
     /// The extension of the photo's name, without its dot: photoshop:SidecarForExtension. Adobe's programs write it,
     /// as `DSC.xmp` may lie between `DSC.NEF` and `DSC.JPG`. Nil: the sidecar does not tell.
     public var photoExtension: String?
 
     /// A sidecar with these dates.
-    public init(dates: [DateCandidate], rating: Int? = nil, photoExtension: String? = nil) {
+    public init(
+        dates: [DateCandidate], rating: Int? = nil, place: Place? = nil, photoExtension: String? = nil
+    ) {
         self.dates = dates
         self.rating = rating
+        self.place = place
         self.photoExtension = photoExtension
+    }
+
+    /// A place on earth.
+    public struct Place: Sendable, Equatable {
+        /// Degrees north.
+        public var latitude: Double
+        /// Degrees east.
+        public var longitude: Double
     }
 }
 

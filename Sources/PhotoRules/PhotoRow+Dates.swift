@@ -32,6 +32,7 @@ extension PhotoRow {
         kind = photoKind(facts, named: name)?.rawValue ?? 0
         rating = stars(facts, probe.sidecar)
         group = groupIdentifier(facts)
+        position = photoPosition(facts, probe.sidecar)
     }
 
     /// Moves the photo to a day that the user chose. Its clock time stays.

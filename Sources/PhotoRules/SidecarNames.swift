@@ -16,8 +16,8 @@ package func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
     return names
 }
 
-/// The contents of the sidecars beside a photo: the date, and the rating, of the first that has one and describes the
-/// photo.
+/// The contents of the sidecars beside a photo: the date, the rating and the place of the first that has one and
+/// describes the photo.
 ///
 /// - Parameter found: sidecars beside `photo`, the name next to which they are, in order of precedence.
 package func describing(
@@ -27,6 +27,7 @@ package func describing(
     guard var sidecar = own.first else { return nil }
     sidecar.dates = own.first { !$0.dates.isEmpty }?.dates ?? []
     sidecar.rating = own.lazy.compactMap(\.rating).first
+    sidecar.place = own.lazy.compactMap(\.place).first
     return sidecar
 }
 
@@ -36,6 +37,7 @@ package func first(of found: [Sidecar]) -> Sidecar? {
     let ordered = found.sorted { precedes($0, $1) }
     guard var sidecar = ordered.first else { return nil }
     sidecar.rating = ordered.lazy.compactMap(\.rating).first
+    sidecar.place = ordered.lazy.compactMap(\.place).first
     return sidecar
 }
 

@@ -1,3 +1,4 @@
+package import CatalogueRows
 import FileRequests
 import Glibc
 package import PhotoImaging
@@ -82,6 +83,14 @@ package func stars(ofHalves value: [UInt8]) -> Int64? {
 /// The stars that a photo's metadata give it: a sidecar's before its own. A rejected picture has none.
 func stars(_ facts: MediaFacts, _ sidecar: Sidecar?) -> Int64 {
     Int64(max(0, min(5, sidecar?.rating ?? facts.rating ?? 0)))
+}
+
+/// Where a photo was taken: its sidecar's position comes before its own.
+package func photoPosition(_ facts: MediaFacts, _ sidecar: Sidecar?) -> PhotoPosition {
+    if let place = sidecar?.place {
+        return PhotoPosition(latitude: place.latitude, longitude: place.longitude)
+    }
+    return PhotoPosition(latitude: facts.latitude, longitude: facts.longitude)
 }
 
 // MARK: Names of views by date

@@ -33,6 +33,13 @@ struct Migration: Sendable {
                 "CREATE TABLE likeness(block INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT",
                 "DELETE FROM thumbnail_pending", "UPDATE counter SET pictured=16",
             ]),
+        // Photos have their positions; the metadata of all that are there are to be read.
+        Migration(
+            version: 5, release: Release(major: 0, minor: 1),
+            statements: [
+                "CREATE TABLE position(block INTEGER PRIMARY KEY, points BLOB NOT NULL) STRICT",
+                "DELETE FROM thumbnail_pending", "UPDATE counter SET pictured=16",
+            ]),
     ]
 
     /// Whether a reader must see it done: an index alone changes no query's result.

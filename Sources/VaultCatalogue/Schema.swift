@@ -28,6 +28,7 @@ import VaultFormat
 ///   thumbnail. Ranges do not overlap. All photos from `counter.pictured` on may lack one too, without a range here.
 /// - `likeness`: hashes of photos' standard thumbnails, 8 bytes each: those of inodes 64 b to 64 b + 63 in block b. See
 ///   `LikenessTable`.
+/// - `position`: where photos were taken, 8 bytes each, in blocks as those of `likeness`. See `PositionTable`.
 /// - `counter`: the next IDs, and totals: bytes of all photos, and bytes that their pictures take.
 /// - `orphan`: inodes without a name that are still in use. `classification_pending`: directories renamed from a
 ///   working name, whose files await classification; files that were synced before they were closed.
@@ -98,6 +99,7 @@ struct Schema: Sendable {
             PRIMARY KEY(ino, width, height, fill, format)) STRICT, WITHOUT ROWID;
         CREATE TABLE thumbnail_pending(first INTEGER PRIMARY KEY, end INTEGER NOT NULL) STRICT;
         CREATE TABLE likeness(block INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
+        CREATE TABLE position(block INTEGER PRIMARY KEY, points BLOB NOT NULL) STRICT;
         CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE classification_pending(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE trash(

@@ -58,7 +58,11 @@ public struct Limits: Sendable, Hashable {
     public var comparedLikenesses = 1 << 20
     /// Groups of similar photos that are shown.
     public var similarGroups = 10_000
-    /// Blocks of hashes read per acquisition of the catalogue's lock: a few milliseconds.
+    /// Photos that are shown by place: the newest. 18 bytes each while views show them.
+    public var placedPhotos = 1 << 21
+    /// Photos whose places changed since they were last shown; with more, all are looked up anew.
+    public var changedPositions = 65_536
+    /// Blocks of hashes, or of positions, read per acquisition of the catalogue's lock: a few milliseconds.
     public var likenessBlocks = 1024
     /// Photos that left views in a session whose groups keep their names.
     public var removedLikenesses = 16_384
@@ -155,6 +159,8 @@ public struct Limits: Sendable, Hashable {
         limits.numberedNames = 1
         limits.comparedLikenesses = 16
         limits.similarGroups = 4
+        limits.placedPhotos = 16
+        limits.changedPositions = 1
         limits.likenessBlocks = 1
         limits.removedLikenesses = 1
         limits.keptListings = 1

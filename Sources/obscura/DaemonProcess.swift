@@ -125,6 +125,7 @@ private func openAndMount(
     let vault = daemon.vault
     var options = daemon.words.libraryOptions(workerPath: programBeside(Helper.worker.rawValue))
     options.dataDirectories = thumbnailerDirectories()
+    options.townFiles = InstalledTowns.files
     let library: Library
     do throws(VaultError) {
         let space = try UnlockedSpace.decodeInDaemon(vault, key, lockFD: Daemon.lockDescriptor)

@@ -143,6 +143,7 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
     }
     for key in ["reason", "advice"] { members.append((key, .optional(values[key]))) }
     members.append(("missing_helpers", .list(missingHelpers(values).map { .text($0) })))
+    if let reason = values["no_places"] { members.append(("no_places", .text(reason))) }
     if let holders = values["holders"] { members.append(("also_held_by", .text(holders))) }
     if let requests = values["requests"] { members.append(("requests", requestCounts(requests))) }
     if let requests = values["cluster"] { members.append(("cluster", requestCounts(requests))) }
@@ -203,6 +204,7 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         rows.append(
             (isReadOnly ? "Read-only" : "Full", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
     }
+    if let reason = values["no_places"] { rows.append(("No views/place", reason)) }
     if let missing = Helper.missingText(missingHelpers(values)) { rows.append(("Missing", missing)) }
     return rows.map { statusRow($0, $1) }.joined(separator: "\n")
 }

@@ -93,7 +93,7 @@ import Testing
 }
 
 /// xorshift64*, the same in each run.
-private struct SmallRandom {
+struct SmallRandom: RandomNumberGenerator {
     private var state: UInt64
 
     init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }

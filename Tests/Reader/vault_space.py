@@ -17,7 +17,7 @@ from vault_format import (
     open_page, open_slot, sectors_of)
 
 
-CATALOGUE_VERSION = 4  # the newest that is known here; what is read here is the same in all up to it
+CATALOGUE_VERSION = 5  # the newest that is known here; what is read here is the same in all up to it
 
 
 class WrongPassword(Exception):

@@ -97,6 +97,25 @@ public func xmp(_ day: String, of ending: String? = nil) -> [UInt8] {
         """.utf8)
 }
 
+/// A sidecar with a place: degrees north and east.
+public func placedXMP(_ latitude: Double, _ longitude: Double) -> [UInt8] {
+    Array(
+        """
+        <x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>\
+        <rdf:Description rdf:about='' xmlns:exif='http://ns.adobe.com/exif/1.0/' exif:GPSLatitude='\(latitude)' \
+        exif:GPSLongitude='\(longitude)'/></rdf:RDF></x:xmpmeta>
+        """.utf8)
+}
+
+/// A JPEG that was taken there on 2024-05-01.
+public func placedJPEG(_ latitude: Double, _ longitude: Double, more: Int) -> [UInt8] {
+    var bytes = jpeg("2024-05-01", more: more)
+    bytes.insert(
+        contentsOf: segment(
+            0xE1, Array("http://ns.adobe.com/xap/1.0/\0".utf8) + placedXMP(latitude, longitude)), at: 2)
+    return bytes
+}
+
 /// Bytes that nothing compresses, the same for the same seed.
 public func noise(_ count: Int, seed: Int = 1) -> [UInt8] {
     var state = UInt64(truncatingIfNeeded: seed) &* 0x9E37_79B9_7F4A_7C15 | 1

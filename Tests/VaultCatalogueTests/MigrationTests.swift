@@ -54,7 +54,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         OlderCatalogue(version: 1, without: ["DROP INDEX identity_sector"]),
         OlderCatalogue(version: 2),
         OlderCatalogue(version: 2, without: ["DROP INDEX extent_sector", "DROP INDEX identity_sector"]),
-        OlderCatalogue(version: 3),
+        OlderCatalogue(version: 3), OlderCatalogue(version: 4),
     ]
 
     var testDescription: String { "version \(version) \(without.joined(separator: ", "))" }
@@ -64,6 +64,7 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
         let database = try database(storage)
         for statement in without { try database.execute(statement) }
         if version < 4 { try database.execute("DROP TABLE likeness") }
+        if version < 5 { try database.execute("DROP TABLE position") }
         try database.execute("PRAGMA user_version = \(version)")
         try database.execute("PRAGMA application_id = 0")
     }
@@ -141,6 +142,20 @@ struct OlderCatalogue: Sendable, CustomTestStringConvertible {
             #expect(try tables.counters.current().pictured == 16)
             #expect(try tables.pendingThumbnails.highest() == nil)
             #expect(try tables.likenesses.likeness(of: 100) == nil)
+        }
+    }
+
+    @Test func `positions of an older catalogue are to be read, and its hashes stay`() throws {
+        let pages = try filled()
+        let hashed = "INSERT INTO likeness VALUES(1, x'\(String(repeating: "00", count: 511))07')"
+        try OlderCatalogue(version: 4, without: ["INSERT INTO thumbnail_pending VALUES(100, 101)", hashed])
+            .apply(pages)
+        let catalogue = try Catalogue(storage: pages)
+        try catalogue.locked { (tables: Tables) throws in
+            #expect(try tables.counters.current().pictured == 16)
+            #expect(try tables.pendingThumbnails.highest() == nil)
+            #expect(try tables.likenesses.likeness(of: 127) == .hash(7 << 56))
+            #expect(try tables.positions.position(of: 100) == nil)
         }
     }
 

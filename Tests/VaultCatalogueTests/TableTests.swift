@@ -86,6 +86,45 @@ import VaultFormat
         }
     }
 
+    @Test func `positions are kept by inode, and those of photos in views are listed in order`() throws {
+        let catalogue = try Catalogue(path: ":memory:")
+        let edges: [(Int32, Int32)] = [
+            (900_000_000, 1_800_000_000), (-900_000_000, -1_800_000_000), (0, 1), (-1, 0),
+            (525_000_000, 134_000_000),
+        ]
+        try catalogue.locked { (tables: Tables) throws in
+            let numbers: [UInt64] = [16, 63, 64, 127, 1 << 40]
+            for (number, edge) in zip(numbers, edges) {
+                let stored = StoredPosition(.point(latitude: edge.0, longitude: edge.1))
+                #expect(try tables.positions.store(stored, of: number))
+                #expect(try !tables.positions.store(stored, of: number))
+                #expect(try tables.positions.position(of: number) == stored)
+            }
+            try tables.positions.store(StoredPosition(.absent), of: 17)
+            let hidden = StoredPosition(.point(latitude: 5, longitude: 5), isShown: false)
+            try tables.positions.store(hidden, of: 18)
+            #expect(try tables.positions.position(of: 17) == StoredPosition(.absent))
+            #expect(
+                try tables.positions.position(of: 18) == hidden && tables.positions.position(of: 19) == nil)
+            #expect(try tables.positions.count() == 6)
+            for blocks in [1, 2, 100] {
+                var (found, next): ([UInt64], UInt64?) = ([], 0)
+                while let first = next {
+                    next = try tables.positions.eachPoint(from: first, blocks: blocks) { ino, _, _ in
+                        found.append(ino)
+                    }
+                }
+                #expect(found == numbers)
+            }
+            for number in numbers + [17, 18] { try tables.positions.store(nil, of: number) }
+            #expect(try tables.connection.prepare("SELECT block FROM position").all { $0.count(0) } == [])
+            // Numbers that mean nothing, as a repair may leave: not known.
+            let odd = String(repeating: "00", count: 504) + "0200000000000000"
+            try tables.connection.execute("INSERT INTO position VALUES(0, x'\(odd)')")
+            #expect(try tables.positions.position(of: 63) == nil && tables.positions.count() == 0)
+        }
+    }
+
     @Test func `dentries are listed by their ids`() throws {
         let catalogue = try Catalogue(path: ":memory:")
         try catalogue.locked { tables in

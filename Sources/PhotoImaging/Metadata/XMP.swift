@@ -182,12 +182,17 @@ struct XMPScanner {
     }
 }
 
-/// Reads an XMP file beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil if it contains neither date nor rating.
+/// Reads an XMP file beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil if it contains no date, rating or place.
 public func readSidecar(_ source: some ByteSource) -> Sidecar? {
     let region = Region(BoundedReader(source))
     var facts = MediaFacts(type: .tiff)
     XMPScanner.scan(region, into: &facts)
-    guard !facts.dates.isEmpty || facts.rating != nil else { return nil }
+    guard !facts.dates.isEmpty || facts.rating != nil || facts.latitude != nil else { return nil }
+    var place: Sidecar.Place?
+    if let latitude = facts.latitude, let longitude = facts.longitude {
+        place = Sidecar.Place(latitude: latitude, longitude: longitude)
+    }
     return Sidecar(
-        dates: facts.dates, rating: facts.rating, photoExtension: XMPScanner.photoExtension(region))
+        dates: facts.dates, rating: facts.rating, place: place,
+        photoExtension: XMPScanner.photoExtension(region))
 }

@@ -64,6 +64,18 @@ package final class Classifier: Sendable {
         return .media(probe)
     }
 
+    /// Where a photo was taken, by its own metadata and the sidecars beside it; nil if they cannot be read.
+    func position(of ino: UInt64) throws(FileError) -> PhotoPosition? {
+        try session.withState(of: ino) { file throws(FileError) in
+            let source = FileSource(file)
+            let facts = readFacts(source)
+            var hasFailed = source.hasFailed
+            let sidecar = sidecar(of: file, at: nil, &hasFailed)
+            if hasFailed { return nil }
+            return facts.map { photoPosition($0, sidecar) } ?? .absent
+        }
+    }
+
     /// The contents of the sidecars beside a file. An unreadable one counts as none: the photo has dates of its own.
     private func sidecar(
         of file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ hasFailed: inout Bool

@@ -194,6 +194,7 @@ package final class Copies {
     func handOver(_ photo: Inode, to copy: Inode) throws(FileError) {
         try forgetCopy(copy)
         try tree.tables.copies.move(of: photo.ino, to: copy.ino)
+        try tree.positions.copy(from: photo.ino, to: copy)
     }
 
     /// Makes the copies of a photo that is saved with the same bytes those of the new file, which shares its content.

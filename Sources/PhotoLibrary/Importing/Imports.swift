@@ -229,6 +229,8 @@ package final class Imports {
         guard var row = settled else { return }
         (row.former, row.arrived) = (old.former, old.arrived)
         row.group = row.group ?? old.group
+        // Its metadata gave it its position when it was imported.
+        row.position = nil
         if row != old { try tree.photos.storePhoto(inode, row, change) }
         try tree.moments.moveMoment(inode, to: day, now: change.now)
     }

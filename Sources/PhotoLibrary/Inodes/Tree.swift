@@ -27,6 +27,7 @@ package final class Tree {
     package private(set) lazy var versions = Versions(self)
     package private(set) lazy var views = Views(self)
     package private(set) lazy var likenesses = Likenesses(self)
+    package private(set) lazy var positions = Positions(self)
     package private(set) lazy var pendingPictures = PendingPictures(self)
     package private(set) lazy var pictureNames = PictureNames(self)
     package var counters: Counters

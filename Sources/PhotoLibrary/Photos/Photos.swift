@@ -24,6 +24,7 @@ package final class Photos {
         var row = row
         if let rating = try tree.views.ratingByAttribute(of: inode) { row.rating = rating }
         try tree.tables.photos.store(row)
+        if let position = row.position { try tree.positions.store(position, of: inode) }
         change.hasNewPhoto = true
         tree.views.noteChange()
         tree.marks.add(inode.ino)
@@ -37,6 +38,7 @@ package final class Photos {
     package func deletePhoto(_ inode: Inode, _ space: Space, _ change: Change) throws(FileError) {
         try tree.trash.leaveTrash(inode, change)
         try tree.likenesses.forget(inode.ino, named: tree.tables.views.name(of: inode.ino))
+        try tree.positions.forget(inode.ino)
         try tree.tables.photos.delete(inode.ino)
         inode.row.flags.subtract([.photo, .namedInMoments])
         tree.touch(inode)

@@ -81,13 +81,19 @@ struct ControlAttributes {
             ("durable", options.readOnly || session.space.isClean && unsaved == 0 ? "yes" : "no"),
             ("readonly", library.isReadOnly ? "yes" : "no"),
             ("unwritten", session.hasUnwritten ? "yes" : "no"),
-        ] + counts + stopLines + hostLines + (library.mountStatus?() ?? [])
+        ] + counts + placeLines + stopLines + hostLines + (library.mountStatus?() ?? [])
     }
 
     /// Requests to a cluster, in the form of those of the kernel.
     private var hostLines: [(String, String)] {
         guard let counts = library.unlocked?.requestCounts else { return [] }
         return [("cluster", counts.map { "\($0.name):\($0.value)" }.joined(separator: " "))]
+    }
+
+    /// Why a view is missing.
+    private var placeLines: [(String, String)] {
+        guard options.views, let reason = session.views.whyNoPlaces else { return [] }
+        return [("no_places", oneLine(reason))]
     }
 
     private func countLines() throws(FileError) -> [(String, String)] {

@@ -13,12 +13,13 @@ struct StoredPlace {
     /// The photo that must have the name; nil: any file.
     var photo: UInt64?
 
-    /// In a group of similar photos: the photo's name in moments. Throws `.readOnly` for all other virtual directories.
+    /// In a group of similar photos, or a town: the photo's name in moments. Throws `.readOnly` for all other virtual
+    /// directories.
     init(of name: Name, in parent: UInt64, _ library: Library) throws(FileError) {
         switch Node(parent) {
         case .real(let directory): (self.directory, self.name) = (directory, name)
         case .view(let node):
-            guard library.options.views, case .group = node else { throw .readOnly }
+            guard library.options.views, node.allowsRemoval else { throw .readOnly }
             let session = library.session
             (directory, self.name, photo) = try session.views.viewing { tree throws(FileError) in
                 guard let photo = try session.views.photo(named: name.bytes, in: node, tree),
@@ -34,7 +35,7 @@ struct StoredPlace {
 /// Removal of names.
 extension Library {
     /// unlink(2). In moments it removes a photo from the space, albums included, and moves it into the trash;
-    /// what goes with it is noted. In a group of similar photos the same, as its name in moments.
+    /// what goes with it is noted. In a group of similar photos, or a town, the same, as its name in moments.
     public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         defer { session.observer?.awaitLostNames(locked: [parent]) }
@@ -99,8 +100,8 @@ extension Library {
     /// rmdir(2).
     public func removeDirectory(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
-        if case .view(.similar) = Node(parent), options.views {
-            return try session.views.removeGroup(named: name.bytes)
+        if case .view(let view) = Node(parent), options.views {
+            return try session.views.removeDirectory(named: name.bytes, in: view)
         }
         guard Node(parent).isReal else { throw .readOnly }
         // Sidecars of removed photos may still be in their day.

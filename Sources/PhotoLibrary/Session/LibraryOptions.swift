@@ -40,6 +40,9 @@ public struct LibraryOptions: Sendable {
     /// Data directories of the XDG Base Directory Specification, most important first, where thumbnailers for formats
     /// that the workers do not decode are registered.
     public var dataDirectories: [String] = []
+    /// Files with a list of towns, of which the first that is there counts: see `InstalledTowns`. Without one there is
+    /// no view by place.
+    public var townFiles: [String] = []
     /// Makes thumbnails instead of the worker, in tests.
     var pictureMaker: (any PictureMaking)?
     /// Milliseconds without writes after which thumbnails of new photos are made without a request.

@@ -5,20 +5,22 @@ import VaultFormat
 /// Photos that may lack a standard picture, in a range of inodes.
 package struct ThumbnailPending: Sendable {
     package let range: Range<UInt64>
-    /// The photos with the highest numbers in the range that lack a picture or its hash.
+    /// The photos with the highest numbers in the range that lack a picture or its hash, or whose position is not
+    /// known.
     package let photos: [UInt64]
     /// From this number on the range holds no others.
     package let floor: UInt64
 }
 
-/// Tracks photos that may lack a standard picture, or its likeness hash. New ones need no row: they are those from
-/// `counters.pictured` on.
+/// Tracks photos that may lack a standard picture, its likeness hash, or their position. New ones need no row: they are
+/// those from `counters.pictured` on.
 package final class PendingPictures {
     private unowned let tree: Tree
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
     private var isBatchActive = false
     private var late: [UInt64] = []
-    /// Whether this session still has to look for photos that one without views left without a hash.
+    /// Whether this session still has to look for photos that one without views left without a hash, or any without a
+    /// position.
     private var mayHaveUnhashed: Bool
 
     init(_ tree: Tree) { (self.tree, mayHaveUnhashed) = (tree, tree.options.views) }
@@ -72,19 +74,21 @@ package final class PendingPictures {
         var lacking: [UInt64] = []
         for photo in photos {
             let likeness = try tree.likenesses.likeness(of: photo.ino)
-            if !photo.hasPicture || likeness == nil { lacking.append(photo.ino) }
+            let isPlaced = try tree.positions.isKnown(photo.ino)
+            if !photo.hasPicture || likeness == nil || !isPlaced { lacking.append(photo.ino) }
         }
         return ThumbnailPending(
             range: range.first..<max(range.first, range.end), photos: lacking,
             floor: isAll ? range.first : photos.last?.ino ?? range.first)
     }
 
-    /// Has all photos examined again, once in a session with views, if some have no hash.
+    /// Has all photos examined again, once in a session with views, if some have no hash, or an unknown position.
     private func noteUnhashed() throws(FileError) {
         guard mayHaveUnhashed else { return }
         mayHaveUnhashed = false
         let shown = try tree.tables.photos.count() - tree.tables.trash.photoCount()
-        guard try tree.tables.likenesses.count() < shown else { return }
+        let known = try min(tree.tables.likenesses.count(), tree.tables.positions.count())
+        guard known < shown else { return }
         try tree.tables.pendingThumbnails.deleteAll()
         tree.counters.pictured = 0
     }

@@ -33,6 +33,8 @@ extension PhotoThumbnails {
     func makeInBackground(_ photo: UInt64, isPostponed: Bool) -> Bool {
         // A failure is retried when the picture is requested.
         guard let pictured = try? StoredPhoto(self, photo).photo() else { return true }
+        // Neither does a photo whose metadata cannot be read hold up the others: it is in no view of places.
+        try? readPosition(of: pictured)
         let isHashed = (try? hasLikeness(photo)) != false
         let isKept = (try? wouldKeepPicture(of: pictured)) == true
         guard isKept || !isHashed && session.options.views else { return true }
@@ -42,6 +44,19 @@ extension PhotoThumbnails {
             try? storeLikeness(of: pictured, made)
         }
         return !service.takePostponed(photo)
+    }
+
+    /// Reads where a photo was taken, unless that is known: classification has told since there are positions.
+    private func readPosition(of photo: PicturedPhoto) throws(FileError) {
+        let isKnown = try session.locked { tree throws(FileError) in try tree.positions.isKnown(photo.ino) }
+        if isKnown { return }
+        let classifier = Classifier(session, PhotoSearch(session), session.deferred)
+        guard let position = try classifier.position(of: photo.ino) else { return }
+        try session.change { change throws(FileError) in
+            let inode = try change.tree.inode(photo.ino)
+            guard inode.isPhoto, inode.row.revision == photo.revision else { return }
+            try change.tree.positions.store(position, of: inode)
+        }
     }
 
     private func hasLikeness(_ photo: UInt64) throws(FileError) -> Bool {

@@ -10,8 +10,14 @@ package final class ViewDirectories: Sendable {
     private unowned let session: TreeSession
     private let cameras = CameraNumbers()
     private let similar: SimilarGroups
+    private let places: PhotoPlaces
 
-    init(_ session: TreeSession) { (self.session, similar) = (session, SimilarGroups(session)) }
+    init(_ session: TreeSession) {
+        (self.session, similar, places) = (session, SimilarGroups(session), PhotoPlaces(session))
+    }
+
+    /// Why there is no view by place, in words for the user; nil if there is one.
+    package var whyNoPlaces: String? { places.towns == nil ? places.whyNone : nil }
 
     /// Runs `body` once the rows by which photos are in views are up to date.
     package func viewing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
@@ -36,6 +42,7 @@ package final class ViewDirectories: Sendable {
         _ name: [UInt8], in node: ViewNode, _ caller: Caller
     ) throws(FileError) -> Entry {
         if node == .similar { return virtual(try attributes(of: try group(named: name))) }
+        if let place = try place(named: name, in: node) { return virtual(try attributes(of: place)) }
         return try viewing { tree throws(FileError) in
             if let child = try child(of: node, name, tree) {
                 return virtual(try attributes(of: child, tree))
@@ -61,9 +68,8 @@ package final class ViewDirectories: Sendable {
 
     /// Whether a photo of the trash may be moved back into a view: one in which photos can be removed.
     func mayRestore(into node: ViewNode) throws(FileError) -> Bool {
-        guard case .group = node else { return false }
         _ = try attributes(of: node)
-        return true
+        return node.allowsRemoval
     }
 
     /// mkdir(2) of a group of similar photos: a file manager makes the directory anew from which a photo was trashed,
@@ -75,10 +81,28 @@ package final class ViewDirectories: Sendable {
         return virtual(try attributes(of: .group(similar.makeGroup(labelled: label))))
     }
 
-    /// rmdir(2) of a group: nothing is left to do when its photos are gone.
-    func removeGroup(named name: [UInt8]) throws(FileError) {
-        let node = try group(named: name)
+    /// rmdir(2) of a group or a place: nothing is left to do when its photos are gone.
+    func removeDirectory(named name: [UInt8], in parent: ViewNode) throws(FileError) {
+        let node = parent == .similar ? try group(named: name) : try place(named: name, in: parent)
+        guard let node else { throw .readOnly }
         if try hasPhotos(node) { throw .notEmpty }
+    }
+
+    /// The directory of a country or town of that name, also if there are no photos of it: a file manager moves one
+    /// back into it that it has trashed there. Nil in all other views.
+    private func place(named name: [UInt8], in node: ViewNode) throws(FileError) -> ViewNode? {
+        switch node {
+        case .root:
+            if name == Array(ViewNode.placesName.utf8), places.towns == nil { throw .noEntry }
+            return nil
+        case .places:
+            guard let country = places.towns?.country(named: name) else { throw .noEntry }
+            return .country(country)
+        case .country(let country):
+            guard let directory = places.towns?.directory(named: name, of: country) else { throw .noEntry }
+            return .town(directory, in: country)
+        default: return nil
+        }
     }
 
     /// The photo of that name in a view; nil if there is none.
@@ -113,6 +137,7 @@ package final class ViewDirectories: Sendable {
         case .ratings:
             found = Self.ratings.first { Array(String($0).utf8) == name }.map { .rating($0) }
         case .similar, .group, .recent, .camera, .year, .month, .kind, .rating: return nil
+        case .places, .country, .town: return nil
         }
         guard let found else { throw .noEntry }
         return found
@@ -122,12 +147,28 @@ package final class ViewDirectories: Sendable {
 
     /// Whether a view lists photos, and has some.
     package func hasPhotos(_ node: ViewNode) throws(FileError) -> Bool {
-        try viewing { tree throws(FileError) in
+        if node.isOfPlaces { return try hasPhotosOfPlace(node) }
+        return try viewing { tree throws(FileError) in
             if node == .recent { return try tree.tables.views.dayWithPhotos(after: 0) != nil }
             if case .group(let number) = node { return try !similar.photos(ofGroup: number, tree).isEmpty }
             guard let key = try key(of: node) else { return false }
             return try hasPhotos(key, tree)
         }
+    }
+
+    private func hasPhotosOfPlace(_ node: ViewNode) throws(FileError) -> Bool {
+        try updatePlaces()
+        return switch node {
+        case .country(let country): !places.directories(of: country).isEmpty
+        case .town(let directory, _): !places.photos(in: directory, after: 0, limit: 1).isEmpty
+        default: false
+        }
+    }
+
+    private func updatePlaces() throws(FileError) {
+        // Photos that left views, or came into them, are settled first.
+        try viewing { _ throws(FileError) in }
+        try places.update()
     }
 
     private func hasPhotos(_ key: ViewKey, _ tree: Tree) throws(FileError) -> Bool {
@@ -143,7 +184,7 @@ package final class ViewDirectories: Sendable {
     private func key(of node: ViewNode) throws(FileError) -> ViewKey? {
         switch node {
         case .root, .cameras, .years, .months, .kinds, .ratings, .recent, .similar: return nil
-        case .group: return nil
+        case .group, .places, .country, .town: return nil
         case .camera(let number):
             guard let camera = cameras.camera(number) else { throw .stale }
             return .camera(camera)
@@ -163,6 +204,7 @@ package final class ViewDirectories: Sendable {
             return try tree.tables.views.isAmongNewestArrivals(row, limit: recentPhotosMax)
         }
         if case .group(let number) = node { return similar.contains(row.ino, inGroup: number) }
+        if case .town(let directory, _) = node { return try places.contains(row.ino, in: directory, tree) }
         return try key(of: node)?.contains(row) ?? false
     }
 
@@ -182,16 +224,18 @@ package final class ViewDirectories: Sendable {
     private func attributes(of node: ViewNode, _ tree: Tree) throws(FileError) -> Attributes {
         _ = try key(of: node)
         if case .group(let number) = node { _ = try similar.photos(ofGroup: number, tree) }
+        guard places.exists(node) else { throw .stale }
         let moments = tree.attributes(try tree.directory(WellKnownInode.moments))
         var shown = tree.attributes(try tree.directory(WellKnownInode.root))
         shown.ino = node.number
-        // Photos can be removed from groups, and empty groups from their directory.
-        let isWritable = if case .group = node { true } else { node == .similar }
+        // Photos can be removed from groups and towns, and those without photos from their directories.
+        let isWritable = node.allowsRemoval || node.isOfPlaces || node == .similar
         shown.mode = isWritable ? shown.mode | 0o200 : shown.mode & ~0o222
         shown.mode = directoryType | shown.mode & 0o700
         // As in filesystems that do not count subdirectories.
         (shown.nlink, shown.size, shown.blocks) = (1, 0, 0)
-        shown.modified = max(moments.modified, tree.views.modified, tree.likenesses.modified)
+        shown.modified = max(
+            moments.modified, tree.views.modified, tree.likenesses.modified, tree.positions.modified)
         (shown.changed, shown.accessed) = (shown.modified, shown.modified)
         return shown
     }
@@ -207,9 +251,14 @@ package final class ViewDirectories: Sendable {
             found.map { ($0.name, $0.node.number, directoryType) }
         }
         if node == .similar { try similar.update() }
+        // A list of towns may be read for this, with no lock held.
+        let hasPlaces = node == .root && places.towns != nil
+        if node.isOfPlaces { return try placeEntries(of: node).map(directories) }
         return try viewing { tree throws(FileError) in
             switch node {
-            case .root: return directories(ViewNode.groups.map { (Array($0.name.utf8), $0.node) })
+            case .root:
+                let shown = ViewNode.groups.filter { $0.node != .places || hasPlaces }
+                return directories(shown.map { (Array($0.name.utf8), $0.node) })
             case .kinds: return directories(PhotoKind.allCases.map { (Array($0.name.utf8), .kind($0)) })
             case .ratings: return directories(Self.ratings.map { (Array(String($0).utf8), .rating($0)) })
             case .cameras: return directories(try listCameras(tree))
@@ -225,8 +274,24 @@ package final class ViewDirectories: Sendable {
                 return directories(try similar.list(tree).map { ($0.name, .group($0.number)) })
             case .recent, .group:
                 return try listedPhotos(of: node, tree).map { ($0.name, $0.ino, regularType) }
-            case .camera, .year, .month, .kind, .rating: return nil
+            case .camera, .year, .month, .kind, .rating, .places, .country, .town: return nil
             }
+        }
+    }
+
+    /// The countries or towns that have photos; nil for a town.
+    private func placeEntries(of node: ViewNode) throws(FileError) -> [(name: [UInt8], node: ViewNode)]? {
+        guard let towns = places.towns else { return [] }
+        switch node {
+        case .places:
+            try updatePlaces()
+            return places.countries().map { (towns.countries[$0], .country($0)) }
+        case .country(let country):
+            try updatePlaces()
+            return places.directories(of: country).map {
+                (towns.directories[$0].name, .town($0, in: country))
+            }
+        default: return nil
         }
     }
 
@@ -265,6 +330,7 @@ package final class ViewDirectories: Sendable {
     package func listPhotos(
         of node: ViewNode, after cookie: UInt64, before end: UInt64, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
+        if case .town = node { return try listTown(node, after: cookie, before: end, visit) }
         guard let key = try key(of: node) else { throw .notDirectory }
         try viewing { tree throws(FileError) in
             guard
@@ -278,12 +344,52 @@ package final class ViewDirectories: Sendable {
         }
     }
 
+    private func listTown(
+        _ node: ViewNode, after cookie: UInt64, before end: UInt64, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        if cookie < DirectoryEntry.firstCookie { try updatePlaces() }
+        try viewing { tree throws(FileError) in
+            guard
+                DirectoryEntry.visitDots(node.number, node.parent?.number ?? 1, after: cookie, visit)
+            else { return }
+            try eachPhoto(of: node, after: cookie, tree) { photo, cookie in
+                guard photo.ino < end else { return true }
+                return visit(
+                    DirectoryEntry(name: Name(photo.name), cookie: cookie, ino: photo.ino, mode: regularType))
+            }
+        }
+    }
+
+    /// Visits the photos of a town, whose cookies are their numbers.
+    private func eachPhoto(
+        ofTown directory: Int, after cookie: UInt64, _ tree: Tree, _ visit: (ViewedPhoto, UInt64) -> Bool
+    ) throws(FileError) {
+        var last = cookie < DirectoryEntry.firstCookie ? 0 : cookie
+        while true {
+            let some = places.photos(in: directory, after: last, limit: Self.townPhotosPerStep)
+            guard let end = some.last else { return }
+            last = end
+            for ino in some {
+                // It may have left since the places were brought up to date.
+                guard let name = try tree.tables.views.name(of: ino),
+                    try places.contains(ino, in: directory, tree)
+                else { continue }
+                if !visit(ViewedPhoto(ino: ino, name: name, day: 0), ino) { return }
+            }
+        }
+    }
+
+    private static let townPhotosPerStep = 256
+
     /// Visits the photos of a view from after a cookie, with the cookie of each; none in a view of directories. In
     /// `viewing`.
     package func eachPhoto(
         of node: ViewNode, after cookie: UInt64, _ tree: Tree, _ visit: (ViewedPhoto, UInt64) -> Bool
     ) throws(FileError) {
         if let key = try key(of: node) { return try eachPhoto(in: key, after: cookie, tree, visit) }
+        if case .town(let directory, _) = node {
+            return try eachPhoto(ofTown: directory, after: cookie, tree, visit)
+        }
         for (index, photo) in try listedPhotos(of: node, tree).enumerated() {
             let its = DirectoryEntry.firstCookie + UInt64(index)
             if its > cookie, !visit(photo, its) { return }

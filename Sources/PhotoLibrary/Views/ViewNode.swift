@@ -4,7 +4,7 @@ package import PhotoRules
 /// A virtual directory of views, whose inode number encodes it.
 package enum ViewNode: Equatable, Sendable {
     /// `views` in the root, and the directories in it.
-    case root, cameras, years, months, kinds, ratings, recent, similar
+    case root, cameras, years, months, kinds, ratings, recent, similar, places
     /// A camera's number in `CameraNumbers`.
     case camera(UInt64)
     /// YYYY.
@@ -16,11 +16,15 @@ package enum ViewNode: Equatable, Sendable {
     case rating(UInt64)
     /// The number of the first photo that the group of similar photos had when it was found.
     case group(UInt64)
+    /// The place of a country in `Towns.countries`.
+    case country(Int)
+    /// A directory of towns in `Towns.directories`.
+    case town(Int, in: Int)
 
     /// The directories in `views`, in the order in which they are listed.
     package static let groups: [(name: String, node: ViewNode)] = [
-        ("camera", .cameras), ("month", .months), ("rating", .ratings), ("recent", .recent),
-        ("similar", .similar), ("type", .kinds), ("year", .years),
+        ("camera", .cameras), ("month", .months), (placesName, .places), ("rating", .ratings),
+        ("recent", .recent), ("similar", .similar), ("type", .kinds), ("year", .years),
     ]
 
     /// Both bits of `VersionNode`, of which its numbers have one. Below them a code of 4 bits, then a key of 56.
@@ -47,6 +51,8 @@ package enum ViewNode: Equatable, Sendable {
         case 11: self = .rating(key)
         case 12: self = .similar
         case 13: self = .group(key)
+        case 14: self = key == 0 ? .places : .country(Int(key) - 1)
+        case 15: self = .town(Int(key & 0xFFFF_FFFF), in: Int(key >> 32))
         default: return nil
         }
     }
@@ -73,6 +79,25 @@ package enum ViewNode: Equatable, Sendable {
         case .similar: (12, 0)
         // No vault has numbers of more bits.
         case .group(let key): (13, key & (1 << Self.keyBits - 1))
+        case .places: (14, 0)
+        case .country(let place): (14, UInt64(place) + 1)
+        case .town(let place, let country): (15, UInt64(country) << 32 | UInt64(place))
+        }
+    }
+
+    /// The name of the view by place, which not every mount has.
+    package static let placesName = "place"
+
+    /// Whether it is the view by place, or in that.
+    package var isOfPlaces: Bool { self == .places || parent == .places || parent?.parent == .places }
+
+    /// Whether photos can be removed in it, and restored into it.
+    package var allowsRemoval: Bool {
+        switch self {
+        case .group, .town: true
+        case .root, .cameras, .years, .months, .kinds, .ratings, .recent, .similar, .places, .camera, .year,
+            .month, .kind, .rating, .country:
+            false
         }
     }
 
@@ -80,13 +105,15 @@ package enum ViewNode: Equatable, Sendable {
     package var parent: ViewNode? {
         switch self {
         case .root: nil
-        case .cameras, .years, .months, .kinds, .ratings, .recent, .similar: .root
+        case .cameras, .years, .months, .kinds, .ratings, .recent, .similar, .places: .root
         case .camera: .cameras
         case .year: .years
         case .month: .months
         case .kind: .kinds
         case .rating: .ratings
         case .group: .similar
+        case .country: .places
+        case .town(_, let country): .country(country)
         }
     }
 }

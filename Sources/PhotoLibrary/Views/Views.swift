@@ -67,6 +67,7 @@ package final class Views {
         let former = try tree.tables.views.name(of: ino)
         try tree.tables.views.setName(of: ino, name)
         if name == nil { try tree.likenesses.forget(ino, named: former) }
+        try tree.positions.setShown(ino, name != nil)
         modified = .now()
     }
 

@@ -270,6 +270,9 @@ extension IntegrityConstraint {
     private static let isLikenessBlock =
         "block BETWEEN 0 AND \(ConstraintSQL.numberMax / 64) AND length(hashes) = 512"
 
+    private static let isPositionBlock =
+        "block BETWEEN 0 AND \(ConstraintSQL.numberMax / 64) AND length(points) = 512"
+
     private static let ofRecords = [
         deleting(
             "identity", key: "id",
@@ -288,6 +291,14 @@ extension IntegrityConstraint {
                 "UPDATE counter SET pictured = 16",
             ],
             query: "SELECT block FROM likeness WHERE NOT (\(isLikenessBlock))"),
+        IntegrityConstraint(
+            "invalid row in the table position",
+            // As for hashes: all positions that are missing are read again.
+            mending: [
+                "DELETE FROM position WHERE NOT (\(isPositionBlock))", "DELETE FROM thumbnail_pending",
+                "UPDATE counter SET pictured = 16",
+            ],
+            query: "SELECT block FROM position WHERE NOT (\(isPositionBlock))"),
         deleting("classification_pending", unless: areValid([Column(name: "ino", low: 1, high: countMax)])),
         deleting("unrecorded", key: "id", unless: areValid([Column(name: "id", low: 1, high: .max)])),
     ]

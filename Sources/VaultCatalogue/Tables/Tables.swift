@@ -19,6 +19,7 @@ public final class Tables {
     public let thumbnails: ThumbnailTable
     public let pendingThumbnails: PendingThumbnailTable
     public let likenesses: LikenessTable
+    public let positions: PositionTable
     public let identities: IdentityTable
     /// For checks and repairs.
     public let checks: CheckQueries
@@ -46,6 +47,7 @@ public final class Tables {
         thumbnails = ThumbnailTable(connection)
         pendingThumbnails = PendingThumbnailTable(connection)
         likenesses = LikenessTable(connection)
+        positions = PositionTable(connection)
         identities = IdentityTable(connection)
         runs = RunQueries(connection, snapshots)
         checks = CheckQueries(connection, runs)

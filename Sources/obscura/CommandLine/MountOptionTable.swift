@@ -153,7 +153,7 @@ extension MountOption {
         flag(
             "views", \.hasViews,
             manual: """
-                shows photos by camera, date, type, rating and likeness in
+                shows photos by camera, date, place, type, rating and likeness in
                 .Pa views ,
                 in the root (default: no). See
                 .Sx VIEWS

@@ -7,6 +7,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "records": { fuzzRecords($0) },
     "words": { fuzzWords($0) },
     "takeout": { fuzzTakeout($0) },
+    "towns": { fuzzTowns($0) },
     "texts": { fuzzTexts($0) },
     "metadata": { fuzzMetadata($0) },
     "boxes": { fuzzBoxes($0) },

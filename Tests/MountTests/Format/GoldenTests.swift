@@ -29,7 +29,7 @@ import VaultCrypto
     // MARK: Their contents
 
     /// Everything that a later version must find again: photos by day and album, a plain file, a sidecar, links,
-    /// attributes, times, modes, a sparse file, a trashed photo and thumbnails.
+    /// attributes, times, modes, a sparse file, a trashed photo, thumbnails and a photo with a place.
     private func fill(_ place: Place) throws {
         for index in 1...3 {
             let photo = Photo(taken: "2019:0\(index):04 05:06:07", seed: UInt8(index))
@@ -38,6 +38,7 @@ import VaultCrypto
         try place.source("undated.jpg", Photo(taken: nil, seed: 9).bytes, modified: 1_000_000_000)
         try place.source("gone.jpg", Photo(seed: 10).bytes)
         try place.source("alike.jpg", Photo(taken: "2020:01:02 03:04:05", seed: 1).bytes)
+        try place.source("placed.jpg", placedJPEG(52.5, 13.4, more: 8))
         try place.mount(options: "rw,views")
         try place.shell(
             """

@@ -107,6 +107,7 @@ import VaultFormat
         Break("invalid row in the table identity", .mended, "UPDATE identity SET length = 1 << 18"),
         Break("invalid row in the table retired", .mended, "INSERT INTO retired VALUES(7, x'00')"),
         Break("invalid row in the table likeness", .mended, "INSERT INTO likeness VALUES(7, x'00')"),
+        Break("invalid row in the table position", .mended, "INSERT INTO position VALUES(7, x'00')"),
         Break(
             "invalid row in the table classification_pending", .mended,
             "INSERT INTO classification_pending VALUES(-1)"),

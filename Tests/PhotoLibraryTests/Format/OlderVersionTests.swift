@@ -80,11 +80,16 @@ import VaultFormat
     }
 
     private static let older: [[String]] = [
-        ["PRAGMA user_version = 1", "DROP TABLE likeness"],
-        ["PRAGMA user_version = 2", "DROP TABLE likeness", "DROP INDEX extent_sector"],
-        ["PRAGMA user_version = 3", "DROP TABLE likeness"],
+        ["PRAGMA user_version = 1", "DROP TABLE likeness", "DROP TABLE position"],
         [
-            "PRAGMA user_version = 1", "DROP TABLE likeness", "DROP INDEX extent_sector",
+            "PRAGMA user_version = 2", "DROP TABLE likeness", "DROP TABLE position",
+            "DROP INDEX extent_sector",
+        ],
+        ["PRAGMA user_version = 3", "DROP TABLE likeness", "DROP TABLE position"],
+        ["PRAGMA user_version = 4", "DROP TABLE position"],
+        [
+            "PRAGMA user_version = 1", "DROP TABLE likeness", "DROP TABLE position",
+            "DROP INDEX extent_sector",
             "DROP INDEX identity_sector",
         ],
     ]
@@ -206,7 +211,8 @@ import VaultFormat
         try change(
             fixture,
             [
-                "PRAGMA user_version = 1", "DROP TABLE likeness", "DROP INDEX extent_sector",
+                "PRAGMA user_version = 1", "DROP TABLE likeness", "DROP TABLE position",
+                "DROP INDEX extent_sector",
                 "DROP INDEX identity_sector", "VACUUM",
             ])
         // Each session gives back what the one before replaced.

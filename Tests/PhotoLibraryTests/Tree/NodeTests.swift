@@ -17,15 +17,15 @@ import Testing
         let views: [ViewNode] =
             ViewNode.groups.map(\.node) + [
                 .root, .camera(3), .year(2024), .month(202_412), .kind(PhotoKind.allCases[0]), .rating(5),
-                .group(17),
+                .group(17), .country(0), .country(244), .town(0, in: 0), .town(65_534, in: 244),
             ]
         for node in views { #expect(Node(node.number) == .view(node)) }
     }
 
     @Test func `all other numbers are of thumbnails, forged ones too`() {
         let thumbs = VirtualInode.number(encoding: .thumbs(of: 9)) ?? 0
-        // The last has the bits of a view, and no view's code.
-        let numbers: [UInt64] = [thumbs, VirtualInode.counted(12), 3 << 60 | 15 << 56]
+        // The last has the bits of a view, and no kind's number.
+        let numbers: [UInt64] = [thumbs, VirtualInode.counted(12), 3 << 60 | 10 << 56 | 99]
         for number in numbers {
             #expect(Node(number) == .thumbnail(number))
             #expect(!Node(number).isReal)
