@@ -8,6 +8,10 @@ enum FrameExtraction {
     private static let toneMapping =
         ",zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt709,tonemap=hable,zscale=t=bt709:m=bt709:r=full"
 
+    /// Has the PNG say that it is sRGB: of BT.709's curve ffmpeg would write `gAMA` 1/1.961, and the codes of a video's
+    /// frames are shown as they are, as players do.
+    private static let shownAsStored = ",setparams=color_primaries=bt709:color_trc=iec61966-2-1"
+
     /// The thumbnailers of a video in the order in which they are tried: `installed` ones of the system, and ffmpeg if
     /// it is there and `installed` is not empty.
     static func thumbnailers(
@@ -27,6 +31,7 @@ enum FrameExtraction {
         // leaves out covers.
         let filter =
             "scale=%s:%s:force_original_aspect_ratio=decrease" + (isHDR ? toneMapping : "") + ",format=rgb24"
+            + shownAsStored
         let command =
             "ffmpeg -nostdin -v error -protocol_whitelist file -noaccurate_seek -ss \(milliseconds)ms -i %i -map 0:V:0 "
             + "-frames:v 1 -vf \(filter) -y %o"
