@@ -172,10 +172,17 @@ public final class MountSession: @unchecked Sendable {
         }
     }
 
+    /// As `MountPoint.unmount`. Only while the connection lives is the device number this mount's: once it has ended
+    /// from outside, another mount may have it.
+    @discardableResult
+    private func unmount(lazily: Bool) -> Bool {
+        session?.isConnected != true || mountPoint.unmount(lazily: lazily)
+    }
+
     /// Unmounts as fusermount3 -u does. If files are open or a program's working directory is inside, the mount leaves
     /// the tree, and they are served for a while longer.
     private func takeDown(within milliseconds: Int32) {
-        if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
+        if !unmount(lazily: false) { unmount(lazily: true) }
         // Requests that wait for long work are answered now, so that their clients let go of the mount.
         bridge.library.cancelLongTasks()
         waitForEnd(milliseconds)
@@ -184,7 +191,7 @@ public final class MountSession: @unchecked Sendable {
     /// Unmounts unless a file is open, a program's working directory is inside, or changes are left that only the user
     /// can save or give up. Returns whether it did.
     private func takeDownIfUnused() -> Bool {
-        guard !library.holdsUnwritten, mountPoint.unmount(lazily: false) else { return false }
+        guard !library.holdsUnwritten, unmount(lazily: false) else { return false }
         waitForEnd(options.graceMilliseconds)
         return true
     }
@@ -194,7 +201,7 @@ public final class MountSession: @unchecked Sendable {
     private func takeDownIfUnwritten() -> Bool {
         if takeDownIfUnused() { return true }
         guard !library.holdsUnwritten, bridge.writers.refuseIfNone() else { return false }
-        guard mountPoint.unmount(lazily: true) else {
+        guard unmount(lazily: true) else {
             bridge.writers.admit()
             return false
         }

@@ -144,6 +144,12 @@ final class Session: @unchecked Sendable {
         return poll(&connection, 1, 0) == 1
     }
 
+    /// Whether the kernel still has the mount, in any directory or for an open file.
+    var isConnected: Bool {
+        var connection = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&connection, 1, 0) == 0
+    }
+
     /// Makes the workers end after their current requests, although the connection lives. Returns when they have ended.
     func stop() {
         WorkerThread.prepareInterrupts()

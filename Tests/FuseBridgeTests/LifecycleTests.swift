@@ -61,6 +61,30 @@ extension RealMounts {
             }
         }
 
+        @Test func `a mount that ended from outside does not end the next one, which has its number`() throws
+        {
+            // Mounts of other tests may take the number first.
+            for _ in 0..<20 {
+                var isTried = false
+                try withEmptyDirectory { directory throws in
+                    let made = try TestLibrary()
+                    let options = MountOptions()
+                    let session = try MountSession.mount(made.library, at: directory, options: options)
+                    let device = mountEntry(at: directory)?.device
+                    #expect(umount2(directory, 0) == 0)
+                    let next = try MountedLibrary()
+                    isTried = mountEntry(at: next.mountPoint)?.device == device
+                    session.unmount()
+                    #expect(try session.run {} != .idle)
+                    #expect(next.isMounted)
+                    try next.finish()
+                    try made.library.close()
+                }
+                if isTried { return }
+            }
+            Issue.record("no mount got the number of another one")
+        }
+
         @Test func `a busy mount is taken out of the tree, and its files are served for a while`() throws {
             let mount = try MountedLibrary { $0.handlesSignals = true }
             try write("busy", to: mount.path("file"))
