@@ -93,6 +93,17 @@ enum Librados {
             Handle, Text, UnsafeMutablePointer<UInt64>, WatchCallback?, WatchErrorCallback?, UInt32, Handle?
         ) -> Int32).self)
     static let endWatch = call("unwatch2", (@Sendable @convention(c) (Handle, UInt64) -> Int32).self)
+    /// The milliseconds since the servers were last known to have a watch. Asks nobody.
+    static let checkWatch = call("watch_check", (@Sendable @convention(c) (Handle, UInt64) -> Int32).self)
+    /// As `watch`, beside other requests. Fills in the watch at once.
+    static let startWatch = call(
+        "aio_watch2",
+        (@Sendable @convention(c) (
+            Handle, Text, Handle, UnsafeMutablePointer<UInt64>, WatchCallback?, WatchErrorCallback?, UInt32,
+            Handle?
+        ) -> Int32).self)
+    static let startEndOfWatch = call(
+        "aio_unwatch", (@Sendable @convention(c) (Handle, UInt64, Handle) -> Int32).self)
     /// Waits for callbacks of watches that are running.
     static let flushWatches = call("watch_flush", Plain.self)
     static let notify = call(
@@ -110,6 +121,7 @@ enum Librados {
     static let makeCompletion = call(
         "aio_create_completion2",
         (@Sendable @convention(c) (Handle?, Callback?, MadeHandle) -> Int32).self)
+    static let isComplete = call("aio_is_complete", Plain.self)
     static let wait = call("aio_wait_for_complete", Plain.self)
     static let result = call("aio_get_return_value", Plain.self)
     static let release = call("aio_release", Ending.self)

@@ -10,133 +10,20 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import ceph
-
-VAULT = "ceph:photos/family"
-PASSWORD = "a password for tests\n"
-
-
-class Failed(Exception):
-    pass
+import evidence
+from desk import VAULT, Desk, Failed, put, require
+from kills import losses, rounds
 
 
-def require(holds, text):
-    if not holds:
-        raise Failed(text)
-
-
-class Desk:
-    """A cluster, a program, and two places to mount at."""
-
-    def __init__(self, program, **cluster):
-        self.program = os.path.abspath(program)
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="obscura-cluster-"))
-        self.cluster = ceph.Cluster(self.dir / "ceph", **cluster)
-        self.places = [self.dir / "A", self.dir / "B"]
-        for place in self.places:
-            place.mkdir()
-        (self.dir / "files").mkdir()
-
-    def end(self):
-        for place in self.places:
-            self.kill(place)
-        self.cluster.end()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def obscura(self, *words, status=0, seconds=120):
-        """Runs a command; requires its exit status. Returns its output and errors."""
-        words = [str(word) for word in words]
-        asks = words[0] not in NO_PASSWORD or "--check" in words
-        ended = subprocess.run(
-            [self.program, *words, *(["--password-stdin"] if asks else [])],
-            input=PASSWORD,
-            env=self.cluster.environment,
-            cwd=self.dir,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-        )
-        text = ended.stdout + ended.stderr
-        require(ended.returncode == status, f"{' '.join(words)}: {ended.returncode}, not {status}: {text}")
-        return text
-
-    def elsewhere(self, *words, status=0, password=PASSWORD):
-        """Runs a command that sees no process of this computer, as on another one."""
-        ended = subprocess.run(
-            ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c"]
-            # This namespace's copies of the mounts would keep them.
-            + [f"umount -l {self.places[0]} {self.places[1]} 2>/dev/null; exec \"$@\"", "sh"]
-            + [self.program, *words, "--password-stdin"],
-            input=password,
-            env=self.cluster.environment,
-            cwd=self.dir,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        text = ended.stdout + ended.stderr
-        require(ended.returncode == status, f"elsewhere: {' '.join(words)}: {ended.returncode}, not {status}: {text}")
-        return text
-
-    def mount(self, place, *words, status=0):
-        return self.obscura("mount", VAULT, place, *words, status=status)
-
-    def unmount(self, place, *words, status=0):
-        return self.obscura("unmount", place, *words, status=status)
-
-    def check(self, vault=VAULT):
-        require("nothing is damaged" in self.obscura("check", vault), "damaged")
-
-    def same(self, vault, wanted):
-        """Requires that an export of a vault has these files in `albums`."""
-        shutil.rmtree(self.dir / "out", ignore_errors=True)
-        self.obscura("export", vault, "out", "--quiet")
-        for name, some in wanted.items():
-            require((self.dir / "out/albums" / name).read_bytes() == some, f"{vault}: {name} is not as exported")
-
-    def daemon(self, place):
-        """The process that serves a mount; nil if there is none."""
-        for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"--daemon" in words and os.fsencode(place) in words:
-                return int(entry.name)
-        return None
-
-    def kill(self, place):
-        pid = self.daemon(place)
-        if pid:
-            os.kill(pid, signal.SIGKILL)
-        subprocess.run(["umount", "-l", place], capture_output=True)
-        while self.daemon(place):
-            time.sleep(0.05)
-
-
-NO_PASSWORD = {"unmount", "info", "status", "header", "grow", "backup"}
-
-
-def put(path, content):
-    """Writes a file and syncs it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
-        os.write(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+# Without a sign of life for so long, the OSD forgets that a mount listens for messages.
+WATCH_SECONDS = 30
 
 
 def promises(desk):
@@ -241,6 +128,24 @@ def promises(desk):
     require(writer.wait(120) == 0, "a write fails after the OSD was away for long")
     put(a / "albums/long", b"written after that")
     content["long"] = b"written after that"
+    desk.unmount(a)
+    for outage in ["the OSD was away", "it was stopped"]:
+        print(f"cluster: a mount that is asked for the vault after {outage} for longer than a watch lasts")
+        desk.mount(a, "-o", "share=handover")
+        put(a / "albums/long", b"written before that")
+        pid = desk.daemon(a)
+        if outage == "it was stopped":
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(WATCH_SECONDS + 5)
+            os.kill(pid, signal.SIGCONT)
+        else:
+            desk.cluster.kill_osd()
+            time.sleep(WATCH_SECONDS + 5)
+            desk.cluster.start_osd()
+        put(a / "albums/long", b"written after that")
+        time.sleep(5)
+        require("nothing is damaged" in desk.elsewhere("check", VAULT), "not handed over")
+    desk.mount(a)
     print("cluster: a full one")
     desk.cluster.set_full(True)
     refused = 0
@@ -324,134 +229,6 @@ def headers(desk):
     desk.check("ceph:photos/another")
 
 
-def rounds(desk, count, seed):
-    """Random ends of mounts and of the OSD. `synced` are the contents that fsync(2) promised."""
-    choose = random.Random(seed)
-    synced, unsure = {}, {}
-    stopped = []
-    for number in range(count):
-        place = desk.places[number % 2]
-        desk.kill(place)
-        try:
-            desk.mount(place)
-        except Failed as error:
-            raise Failed(f"seed {seed}, round {number}: {error}") from None
-        for name, some in synced.items():
-            found = (place / "albums" / name).read_bytes()
-            require(found in [some, *unsure.get(name, [])], f"seed {seed}, round {number}: {name} is lost")
-        unsure = {}
-        for _ in range(choose.randrange(1, 8)):
-            name, some = f"f{choose.randrange(30)}", choose.randbytes(choose.choice([10, 5_000, 300_000, 3_000_000]))
-            if choose.random() < 0.15:
-                desk.cluster.kill_osd()
-                desk.cluster.start_osd()
-            if choose.random() < 0.6:
-                put(place / "albums" / name, some)
-                synced[name], unsure[name] = some, []
-            else:
-                (place / "albums" / name).write_bytes(some)
-                # It may be there, or a part of it, until the next sync of it.
-                synced.pop(name, None)
-        # Those that were stopped go on while another one has the vault: nothing of theirs may come through.
-        for pid, old, late in stopped:
-            os.kill(pid, signal.SIGCONT)
-            try:
-                put(old / "albums" / late, b"late")
-                raise Failed(f"seed {seed}, round {number}: two mounts write")
-            except OSError:
-                pass
-        stopped = []
-        end = choose.random()
-        if end < 0.45:
-            desk.kill(place)
-        elif end < 0.7:
-            pid = desk.daemon(place)
-            os.kill(pid, signal.SIGSTOP)
-            stopped.append((pid, place, f"late{number}"))
-        else:
-            desk.unmount(place)
-        print(f"cluster: seed {seed}, round {number}: {len(synced)} files", flush=True)
-    for place in desk.places:
-        desk.kill(place)
-    desk.mount(desk.places[0])
-    for name, some in synced.items():
-        require((desk.places[0] / "albums" / name).read_bytes() == some, f"seed {seed}, end: {name} is lost")
-    names = os.listdir(desk.places[0] / "albums")
-    require(not [name for name in names if name.startswith("late")], f"seed {seed}: {names}")
-    desk.unmount(desk.places[0])
-    desk.check()
-
-
-class Writer(threading.Thread):
-    """Writes and syncs files until it is told to end. `synced` are the contents that fsync(2) promised."""
-
-    def __init__(self, place, seed):
-        super().__init__(daemon=True)
-        self.place, self.choose = place, random.Random(seed)
-        self.synced, self.failure = {}, None
-        self.ends = threading.Event()
-
-    def run(self):
-        number = 0
-        try:
-            while not self.ends.is_set():
-                name = f"w{number % 400}"
-                some = self.choose.randbytes(self.choose.choice([10, 5_000, 300_000, 3_000_000]))
-                self.synced.pop(name, None)
-                put(self.place / "albums" / name, some)
-                self.synced[name] = some
-                number += 1
-        except OSError as error:
-            self.failure = error
-
-    def waits_for(self, count):
-        """Until it has synced so many files more."""
-        wanted = len(self.synced) + count
-        deadline = time.monotonic() + 120
-        while len(self.synced) < wanted:
-            require(self.failure is None, f"a write fails: {self.failure}")
-            require(time.monotonic() < deadline, "nothing is written for two minutes")
-            time.sleep(0.1)
-
-
-def losses(program, seed):
-    """Three OSDs, two copies: one is lost for good during writes, and after the recovery another one."""
-    desk = Desk(program, osds=3, copies=2)
-    try:
-        place = desk.places[0]
-        desk.obscura("create", VAULT, "--spaces", 1)
-        desk.mount(place)
-        writer = Writer(place, seed)
-        writer.start()
-        writer.waits_for(20)
-        order = random.Random(seed).sample(range(3), 2)
-        for osd in order:
-            desk.cluster.lose_osd(osd)
-            writer.waits_for(20)
-            if osd == order[0]:
-                desk.cluster.wait_for_recovery()
-                lines = desk.cluster.scrub()
-                require(all("deep-scrub ok" in line for line in lines), f"seed {seed}: {lines}")
-                print(f"cluster: osd.{osd} is lost, and its copies are made again", flush=True)
-        writer.ends.set()
-        writer.join(120)
-        require(writer.failure is None and not writer.is_alive(), f"the writer fails: {writer.failure}")
-
-        def same(place):
-            for name, some in writer.synced.items():
-                require((place / "albums" / name).read_bytes() == some, f"seed {seed}: {name} is lost")
-
-        same(place)
-        desk.kill(place)
-        desk.mount(desk.places[1])
-        same(desk.places[1])
-        desk.unmount(desk.places[1])
-        desk.check()
-        print(f"cluster: osd.{order[1]} is lost too, and {len(writer.synced)} files are as they were synced")
-    finally:
-        desk.end()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
@@ -474,8 +251,9 @@ def main():
             promises(desk)
         rounds(desk, arguments.rounds, arguments.seed)
         print("cluster: all good")
-    except Failed as error:
-        sys.exit(f"cluster: {error}")
+    except (Failed, OSError) as error:
+        print(evidence.of(desk), flush=True)
+        sys.exit(f"cluster: {type(error).__name__}: {error}")
     finally:
         desk.end()
 

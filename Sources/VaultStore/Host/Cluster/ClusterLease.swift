@@ -142,6 +142,7 @@ final class ClusterLease: @unchecked Sendable {
             let shown = ClusterWait.threadName(milliseconds: pool.waitingMilliseconds) ?? Self.threadName
             if shown != name { nameThread(shown) }
             name = shown
+            pool.mendWatches()
             guard MonotonicClock.milliseconds >= deadline else { continue }
             deadline = MonotonicClock.milliseconds + Self.renewalMilliseconds
             renew()
