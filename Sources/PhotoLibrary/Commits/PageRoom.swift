@@ -71,6 +71,7 @@ package final class PageRoom: @unchecked Sendable {
         if let file, file.unsavedSince != nil { try session.save(file) }
         _ = session.saveFiles(unsavedBefore: .max)
         if makeRoom(for: purpose, pages) { return }
+        if session.space.isHostSilent { throw .damaged }
         // Concurrent writes take less room than they reserved: no photo is destroyed for the difference.
         let likely = pages + unstaged + session.context.promisedPages / 4
         if !session.committer.isOutOfRoom, session.space.ledger.hasRoom(for: purpose, pages: likely) {

@@ -122,6 +122,7 @@ package final class FileContext: @unchecked Sendable {
             if reserve(bytes, of: space.sectors.knownCapacity.available, atOnce) == 0 { return }
             let missing = reserve(bytes, of: space.sectors.capacity.available, atOnce)
             if missing == 0 { return }
+            if space.isHostSilent { throw .damaged }
             guard isWorthAnother(since: freed, missing) else { break }
         }
         throw .noRoom
@@ -165,7 +166,7 @@ package final class FileContext: @unchecked Sendable {
                     return try unsafe space.write(
                         role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
                 } catch {
-                    guard error == .noRoom else { throw FileError(error) }
+                    guard error == .noRoom, !space.isHostSilent else { throw space.failure(error) }
                 }
             }
             guard isWorthAnother(since: freed, UInt64(bytes.count)) else { break }

@@ -23,6 +23,13 @@ extension FileError {
     }
 }
 
+extension Space {
+    /// As `FileError.init`, for a change that found no room: not a lack of it where the host does not answer.
+    func failure(_ error: StoreError) -> FileError {
+        error == .noRoom && isHostSilent ? .damaged : FileError(error)
+    }
+}
+
 extension Catalogue {
     /// Opens the catalogue of a space; see `init(storage:readOnly:cacheKibibytes:)`. Throws `damaged` also for one of a
     /// later release.

@@ -28,7 +28,9 @@ public struct FileRanges: Sendable {
         if kind == 0 {
             let size = file.view.withLock { file.size }
             let more = end > size ? end - max(size, offset) : 0
-            guard session.space.sectors.capacity.available >= more else { throw .noRoom }
+            guard session.space.sectors.capacity.available >= more else {
+                throw session.space.failure(.noRoom)
+            }
         } else {
             try file.clear(offset, end, now: now)
         }

@@ -106,7 +106,7 @@ package final class TreeSession: @unchecked Sendable {
         _ body: (Change) throws(FileError) -> R
     ) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
-        guard room.awaitRoom(for: purpose, pages) else { throw .noRoom }
+        guard room.awaitRoom(for: purpose, pages) else { throw space.failure(.noRoom) }
         return try changeNow(by: thread, body)
     }
 

@@ -8,6 +8,7 @@ final class HostRoom: Sendable {
     /// The last reported available bytes, and the monotonic time in milliseconds until which they are used.
     private let known = Mutex<(bytes: UInt64, until: Int64)?>(nil)
     private let last = Atomic<UInt64>(.max)
+    private let silent = Atomic<Bool>(false)
     /// Users' bytes in flight to places that may have no disk blocks yet.
     private let fresh = Mutex<UInt64>(0)
 
@@ -28,11 +29,20 @@ final class HostRoom: Sendable {
     func available() throws(StoreError) -> UInt64 {
         let now = MonotonicClock.milliseconds
         if let known = known.withLock({ $0 }), now < known.until { return known.bytes }
-        let bytes = try disk.availableBytes()
+        let bytes: UInt64
+        do throws(StoreError) { bytes = try disk.availableBytes() } catch {
+            silent.store(true, ordering: .relaxed)
+            throw error
+        }
+        silent.store(false, ordering: .relaxed)
         last.store(bytes, ordering: .relaxed)
         known.withLock { $0 = bytes > Self.ampleBytes ? (bytes, now + Self.knownMilliseconds) : nil }
         return bytes
     }
+
+    /// Whether the host did not tell how much is available when it was asked last: its server or its disk is gone. Then
+    /// nobody knows of a lack of room.
+    var isSilent: Bool { silent.load(ordering: .relaxed) }
 
     /// As `available`; 0 if the host does not tell.
     var availableOrNone: UInt64 { (try? available()) ?? 0 }

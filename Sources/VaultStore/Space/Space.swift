@@ -180,6 +180,10 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     // MARK: Unused disk
 
+    /// Whether the host did not tell its free room when it was asked last. What finds no room then fails because of the
+    /// host, and nothing may be destroyed to make room.
+    public var isHostSilent: Bool { parts.host.isSilent }
+
     /// Whether more freed bytes than `Limits.backlogBytes` allows await reuse, so that writers should wait.
     public var isBacklogged: Bool {
         // While a backup or a snapshot reads an older state, nothing becomes reusable.
