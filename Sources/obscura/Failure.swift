@@ -125,7 +125,7 @@ func failure(_ stop: WriteStop, vault: String) -> Failure {
     case .newer: status = .noVault
     case .noRoomToUpdate: status = .noRoom
     case .claimLost: status = .inUse
-    case .io, .givenUp: status = .failed
+    case .io, .notInPlace, .givenUp: status = .failed
     }
     let advice = stop.advice(vault: vault, isMounted: false).map { ": \($0)" } ?? ""
     return Failure(status, vault, "cannot be written: \(stop.reason)\(advice)")

@@ -14,6 +14,7 @@ extension WriteStop {
         case .io(.readOnlyFileSystem): "the vault's disk is read-only"
         case .io(let error) where error.refusesWriting: "the vault's files may not be written (\(error))"
         case .io(let error): "the vault's disk takes no more writes (\(error))"
+        case .notInPlace: "files cannot be changed in place there"
         case .givenUp: "the unwritten changes were discarded"
         case .newer(let version): version.words
         case .noRoomToUpdate: "the space is full, and its catalogue is of an older release"
@@ -36,6 +37,7 @@ extension WriteStop {
         case .io(.readOnlyFileSystem): "make the disk writable"
         case .io(let error) where error.refusesWriting: "check the owner and mode of the vault's files"
         case .io: "check the disk"
+        case .notInPlace: "copy the vault to a disk, NFS, SMB or CephFS"
         case .noRoomToUpdate: (isMounted ? "unmount it, then run" : "run") + " obscura grow \(vault) SIZE"
         case .givenUp, .newer: nil
         }

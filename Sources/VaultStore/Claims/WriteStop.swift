@@ -16,6 +16,8 @@ public enum WriteStop: Sendable, Hashable {
     case olderState(SegmentFault?)
     /// The host refuses durable commits for good.
     case io(Errno)
+    /// The host takes whole files only.
+    case notInPlace
     /// The user gave up the unwritten changes.
     case givenUp
     /// The space has features without which it must not be changed, or a later release has changed it meanwhile.
@@ -27,7 +29,8 @@ public enum WriteStop: Sendable, Hashable {
     var mayPass: Bool {
         switch self {
         case .segmentMissing, .segmentShort, .io: true
-        case .claimLost, .segmentsExchanged, .olderState, .givenUp, .newer, .noRoomToUpdate: false
+        case .claimLost, .segmentsExchanged, .olderState, .notInPlace, .givenUp, .newer, .noRoomToUpdate:
+            false
         }
     }
 }

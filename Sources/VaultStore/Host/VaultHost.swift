@@ -85,6 +85,10 @@ protocol VaultHost: PartHost {
 
     // MARK: This computer
 
+    /// Whether files can be changed in place. Asked before a vault of one space is written; may write a file and remove
+    /// it.
+    func changesInPlace(_ layout: SegmentLayout) -> Bool
+
     /// Returns the descriptor that has the lock, for the daemon to inherit. Without any, the lock is given up, and the
     /// daemon takes it again. This host is not used then.
     func passLockOn() -> Int32?

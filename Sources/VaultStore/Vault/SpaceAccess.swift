@@ -62,7 +62,8 @@ extension UnlockedSpace {
         }
         if let found = space.obstacle(isRepair: access == .repairing) { return found }
         // A backup's log that could not be removed must not be applied to a newer state.
-        return vault.hasCopyLog ? .io(.accessDenied) : nil
+        if vault.hasCopyLog { return .io(.accessDenied) }
+        return vault.changesInPlace(layout) ? nil : .notInPlace
     }
 
     /// Throws if a later release made the space, or is needed to change it. Called before anything of its files is

@@ -140,6 +140,8 @@ final class VaultCluster: VaultHost {
 
     // MARK: This computer
 
+    func changesInPlace(_ layout: SegmentLayout) -> Bool { true }
+
     var excludesOthers: Bool { true }
 
     /// The cluster itself: a root is written there once all before it is, so every one is valid.

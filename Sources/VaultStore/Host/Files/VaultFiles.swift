@@ -221,6 +221,21 @@ extension VaultFiles {
 // MARK: This computer
 
 extension VaultFiles {
+    /// Only file servers and programs may have files that cannot; disks are not asked. Of several spaces nothing may be
+    /// written when a session begins, because its writes count.
+    func changesInPlace(_ layout: SegmentLayout) -> Bool {
+        guard !layout.isShared, let host = try? calls.hostStatus(directory),
+            Self.remoteMagics.contains(host.typeMagic)
+        else { return true }
+        return InPlaceProbe(calls: calls, directory: directory).isPassed()
+    }
+
+    /// FUSE, NFS, SMB (its kernel client has had three), 9P, Ceph, AFS and Coda: linux/magic.h.
+    private static let remoteMagics: Set<UInt64> = [
+        0x6573_5546, 0x6969, 0xFF53_4D42, 0xFE53_4D42, 0x517B, 0x0102_1997, 0x00C3_6400, 0x5346_414F,
+        0x7375_7245,
+    ]
+
     /// The kernel's boot id: its page cache has the unsynced writes of all sessions since.
     func memoryMark() -> [UInt8]? {
         var id = [UInt8](repeating: 0, count: 64)
