@@ -6,7 +6,9 @@ internal import Synchronization
 ///
 /// The session keeps it alive as long as callbacks can come.
 final class Bridge: Sendable {
-    let library: Library
+    private let openedLibrary: Library
+    /// Nil if no other mount can write to the space.
+    let followed: FollowedLibrary?
     let initialisation: Initialisation
     let counts = RequestCounts()
     let writers = Writers()
@@ -24,9 +26,12 @@ final class Bridge: Sendable {
     }
 
     init(library: Library, initialisation: Initialisation) {
-        self.library = library
+        openedLibrary = library
+        followed = library.follows ? FollowedLibrary(library) : nil
         self.initialisation = initialisation
     }
+
+    var library: Library { followed?.current ?? openedLibrary }
 
     /// The bridge behind the user data given to `fuse_session_new`.
     static func from(_ userData: UnsafeMutableRawPointer?) -> Bridge {
@@ -35,7 +40,7 @@ final class Bridge: Sendable {
 
     /// Lines of `obscura status`.
     var status: [(key: String, value: String)] {
-        [("requests", counts.text)]
+        [("requests", counts.text)] + (followed.map { [("renewals", "\($0.renewalCount)")] } ?? [])
     }
 
     /// Number of requests so far that count as use. statfs(2) does not: desktops poll the free space.

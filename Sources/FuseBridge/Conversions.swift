@@ -28,12 +28,14 @@ extension stat {
 
 extension fuse_entry_param {
     /// An entry with inode number 0 means "no such name", for as long as its timeout.
-    init(_ entry: Entry) {
+    ///
+    /// - Parameter timeoutMax: the most for both timeouts, in seconds.
+    init(_ entry: Entry, _ timeoutMax: Double) {
         self.init()
         ino = entry.attributes.ino
         attr = stat(entry.attributes)
-        attr_timeout = entry.attributeTimeout
-        entry_timeout = entry.entryTimeout
+        attr_timeout = min(entry.attributeTimeout, timeoutMax)
+        entry_timeout = min(entry.entryTimeout, timeoutMax)
     }
 }
 

@@ -8,7 +8,7 @@ func openDirectory(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInform
     let request = Request(request)
     let bridge = request.bridge
     do throws(FileError) {
-        let handle = try bridge.library.openDirectory(ino)
+        let handle = try request.repeating { library throws(FileError) in try library.openDirectory(ino) }
         file!.pointee.keep(handle)
         file!.pointee.cache_readdir = handle.mayKeepListing ? 1 : 0
         file!.pointee.keep_cache = handle.keepsListing ? 1 : 0

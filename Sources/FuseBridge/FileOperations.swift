@@ -34,7 +34,9 @@ func openFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation
         let (flags, caller) = (file!.pointee.flags, request.caller)
         let handle = try bridge.writers.opening(flags) { () throws(FileError) in
             let handle = try request.interruptible(ino) { cancellation throws(FileError) in
-                try bridge.library.open(ino, flags: flags, caller, unless: cancellation)
+                try request.repeating { library throws(FileError) in
+                    try library.open(ino, flags: flags, caller, unless: cancellation)
+                }
             }
             return ((), handle)
         }.handle
@@ -81,12 +83,18 @@ func readFile(
     _ request: fuse_req_t?, _ ino: fuse_ino_t, _ size: Int, _ offset: off_t, _ file: FileInformation
 ) {
     let request = Request(request)
-    let library = request.library
+    let bridge = request.bridge
+    var attempts = RequestAttempts(bridge)
     var pending: Request? = request
-    do throws(FileError) {
-        try library.read(file!.file, offset: UInt64(offset), count: size) { pending.take()?.send($0) }
-    } catch {
-        pending.take()?.fail(error.errorNumber)
+    while true {
+        do throws(FileError) {
+            return try bridge.library.read(file!.file, offset: UInt64(offset), count: size) {
+                pending.take()?.send($0)
+            }
+        } catch {
+            // Nothing was sent.
+            if !attempts.mayRepeat(after: error) { return pending.take()?.fail(error.errorNumber) ?? () }
+        }
     }
 }
 

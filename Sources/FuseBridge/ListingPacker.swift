@@ -10,6 +10,8 @@ struct ListingPacker {
     private let plus: Bool
     private let request: fuse_req_t
     private var usedBytes = 0
+    /// See `fuse_entry_param`.
+    var timeoutMax = Double.infinity
 
     /// NAME_MAX of Linux, and a NUL.
     private static let nameBytesMax = 256
@@ -51,7 +53,7 @@ struct ListingPacker {
 
     /// An item without attributes ("." and "..") is sent with node number 0: the kernel then creates no inode for it.
     private func addPlus(_ item: DirectoryEntry, _ start: UnsafeMutablePointer<CChar>, _ room: Int) -> Int {
-        var parameter = item.entry.map { fuse_entry_param($0) } ?? fuse_entry_param()
+        var parameter = item.entry.map { fuse_entry_param($0, timeoutMax) } ?? fuse_entry_param()
         if item.entry == nil {
             parameter.attr.st_ino = ino_t(item.ino)
             parameter.attr.st_mode = item.mode

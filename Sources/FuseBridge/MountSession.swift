@@ -131,6 +131,7 @@ public final class MountSession: @unchecked Sendable {
         notifier.stop()
         // A worker that compares photos must not hold this up.
         library.cancelLongTasks()
+        bridge.followed?.end()
         session?.stop()
         session = nil
         if abort >= 0 { _ = write(abort, "1", 1) }
@@ -145,6 +146,7 @@ public final class MountSession: @unchecked Sendable {
             if isLive { return }
             isLive = true
             mountPoint.raiseReadAhead(kibibytes: Self.readAheadKibibytes)
+            bridge.followed?.begin()
             onLive()
         }
         while true {

@@ -31,11 +31,24 @@ struct Request: ~Copyable {
 
     /// Runs `body` and sends its result, or its error's number.
     consuming func answer(_ body: (borrowing Request) throws(FileError) -> Answer) {
-        do throws(FileError) {
-            let answer = try body(self)
-            send(answer)
-        } catch {
-            fail(error.errorNumber)
+        var attempts = RequestAttempts(bridge)
+        while true {
+            do throws(FileError) {
+                let answer = try body(self)
+                return send(answer)
+            } catch {
+                if !attempts.mayRepeat(after: error) { return fail(error.errorNumber) }
+            }
+        }
+    }
+
+    /// Runs `body`, which sends nothing, again while that may help.
+    borrowing func repeating<R>(_ body: (Library) throws(FileError) -> R) throws(FileError) -> R {
+        var attempts = RequestAttempts(bridge)
+        while true {
+            do throws(FileError) { return try body(library) } catch {
+                if !attempts.mayRepeat(after: error) { throw error }
+            }
         }
     }
 
@@ -72,7 +85,7 @@ struct Request: ~Copyable {
 
     /// As `sendOpened`, for CREATE.
     consuming func sendCreated(_ entry: Entry, _ information: borrowing fuse_file_info) -> Bool {
-        var (parameter, information) = (fuse_entry_param(entry), copy information)
+        var (parameter, information) = (fuse_entry_param(entry, timeoutMax), copy information)
         return fuse_reply_create(release(), &parameter, &information) == 0
     }
 
@@ -83,26 +96,34 @@ struct Request: ~Copyable {
     consuming func sendListing(
         byteCount: Int, plus: Bool, _ fill: (Library, inout ListingPacker) throws(FileError) -> Void
     ) {
-        var packer = ListingPacker(byteCount: byteCount, plus: plus, request: pointer)
-        do throws(FileError) {
-            try fill(library, &packer)
-            send(packer.packed)
-        } catch {
-            fail(error.errorNumber)
+        var attempts = RequestAttempts(bridge)
+        while true {
+            var packer = ListingPacker(byteCount: byteCount, plus: plus, request: pointer)
+            packer.timeoutMax = timeoutMax
+            defer { packer.free() }
+            do throws(FileError) {
+                try fill(library, &packer)
+                return send(packer.packed)
+            } catch {
+                if !attempts.mayRepeat(after: error) { return fail(error.errorNumber) }
+            }
         }
-        packer.free()
     }
 
+    /// How long the kernel may use an answer at most, in seconds.
+    private var timeoutMax: Double { bridge.followed == nil ? .infinity : FollowedLibrary.timeoutMax }
+
     private consuming func send(_ answer: Answer) {
+        let timeoutMax = timeoutMax
         let pointer = release()
         switch answer {
         case .done: fuse_reply_err(pointer, 0)
         case .entry(let entry):
-            var parameter = fuse_entry_param(entry)
+            var parameter = fuse_entry_param(entry, timeoutMax)
             fuse_reply_entry(pointer, &parameter)
         case .attributes(let attributes, let timeout):
             var status = stat(attributes)
-            fuse_reply_attr(pointer, &status, timeout)
+            fuse_reply_attr(pointer, &status, min(timeout, timeoutMax))
         case .target(let bytes):
             (bytes + [0]).withUnsafeBufferPointer { terminated in
                 _ = terminated.withMemoryRebound(to: CChar.self) {

@@ -128,7 +128,8 @@ private func openAndMount(
     options.townFiles = InstalledTowns.files
     let library: Library
     do throws(VaultError) {
-        let space = try UnlockedSpace.decodeInDaemon(vault, key, lockFD: Daemon.lockDescriptor)
+        let space = try UnlockedSpace.decodeInDaemon(
+            vault, key, lockFD: Daemon.lockDescriptor, follows: daemon.words.readOnly)
         library = try Library.open(
             space, options: options,
             takingOver: daemon.words.takesOver

@@ -56,7 +56,7 @@ func mount(_ request: MountRequest) throws(Failure) {
         throw Failure(.usage, "-o takeover", "not with ro: a space that is only read need not be taken over")
     }
     if request.creation == nil { try requireVault(vault) }
-    try requireUnmounted(vault)
+    if !request.words.readOnly || !isClusterPath(vault) { try requireUnmounted(vault) }
     try checkApart(vault: vault, directory: directory)
     let wasDead = try clearMountPoint(directory)
     let isDirectoryMade = request.creation != nil ? try makeMountPoint(directory) : false
@@ -75,7 +75,8 @@ private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failu
     var passwords = Passwords(source: request.source, keyFiles: request.keyFiles)
     if request.isRemembered { passwords.keyring = try Keyring(vault, request.creation) }
     func unlock(_ password: SecretBytes) throws(VaultError) -> UnlockedSpace {
-        try unlockPatiently(vault, password, readOnly: request.words.readOnly, wasDead: wasDead)
+        let readOnly = request.words.readOnly
+        return try unlockPatiently(vault, password, readOnly: readOnly, follows: readOnly, wasDead: wasDead)
     }
     let space: UnlockedSpace
     if let creation = request.creation, !Vault.isVault(vault) {
@@ -96,12 +97,16 @@ private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failu
 /// holds its vault until the last of its threads has ended, and one whose mount umount(8) has ended until all is
 /// written: a slow disk may delay both.
 ///
-/// - Parameter wasDead: whether the daemon was killed.
+/// - Parameters:
+///   - follows: see `Vault.unlock`.
+///   - wasDead: whether the daemon was killed.
 func unlockPatiently(
-    _ vault: String, _ password: SecretBytes, readOnly: Bool = false, wasDead: Bool = false
+    _ vault: String, _ password: SecretBytes, readOnly: Bool = false, follows: Bool = false,
+    wasDead: Bool = false
 ) throws(VaultError) -> UnlockedSpace {
     func unlock() throws(VaultError) -> UnlockedSpace {
-        try Vault.unlock(vault, password: password, readOnly: readOnly, stretcher: ChildStretcher())
+        try Vault.unlock(
+            vault, password: password, readOnly: readOnly, follows: follows, stretcher: ChildStretcher())
     }
     let end = MonotonicClock.milliseconds + endingMilliseconds
     while MonotonicClock.milliseconds < end {

@@ -103,7 +103,12 @@ func requireVault(_ vault: String) throws(Failure) {
 /// Throws if the vault is mounted, and says where, so that no password is asked for in vain.
 func requireUnmounted(_ vault: String) throws(Failure) {
     let place = realPath(vault)
-    guard let server = runningDaemons().first(where: { $0.daemon.vault == place && $0.isMounted }),
+    let isOnCluster = isClusterPath(place)
+    guard
+        let server = runningDaemons().first(where: {
+            // One that only reads there has no lock.
+            $0.daemon.vault == place && $0.isMounted && !(isOnCluster && $0.daemon.words.readOnly)
+        }),
         Vault.isInUse(vault)
     else { return }
     let directory = server.daemon.directory

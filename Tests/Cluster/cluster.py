@@ -18,6 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import evidence
+from beside import beside
 from desk import VAULT, Desk, Failed, put, require
 from kills import losses, rounds
 
@@ -129,6 +130,10 @@ def promises(desk):
     put(a / "albums/long", b"written after that")
     content["long"] = b"written after that"
     desk.unmount(a)
+    print("cluster: a mount that begins while the OSD is away")
+    desk.cluster.kill_osd()
+    require("timed out" in desk.mount(a, status=1), "it does not say that nothing answers")
+    desk.cluster.start_osd()
     for outage in ["the OSD was away", "it was stopped"]:
         print(f"cluster: a mount that is asked for the vault after {outage} for longer than a watch lasts")
         desk.mount(a, "-o", "share=handover")
@@ -249,6 +254,7 @@ def main():
             desk.obscura("create", VAULT, "--spaces", 1)
         else:
             promises(desk)
+            beside(desk)
         rounds(desk, arguments.rounds, arguments.seed)
         print("cluster: all good")
     except (Failed, OSError) as error:

@@ -74,7 +74,7 @@ def processes(desk):
 
 def process(pid):
     lines = []
-    for task in [pathlib.Path(f"/proc/{pid}"), *sorted(pathlib.Path(f"/proc/{pid}/task").iterdir())]:
+    for task in [pathlib.Path(f"/proc/{pid}"), *sorted(pathlib.Path(f"/proc/{pid}/task").glob("*"))]:
         for name in ["cmdline", "comm", "wchan", "syscall", "stack"]:
             try:
                 text = (task / name).read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

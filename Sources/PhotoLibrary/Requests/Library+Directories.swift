@@ -107,7 +107,7 @@ private struct DirectoryListings {
     /// Whether the kernel may keep the listing of a directory: only if the names in the catalogue are all of it. A day
     /// that classification made is listed only as long as it is not empty; `.thumbs` only where there are photos.
     private func mayKeepListing(of ino: UInt64) -> Bool {
-        ino != WellKnownInode.moments && options.thumbnails != .listed
+        ino != WellKnownInode.moments && options.thumbnails != .listed && !options.follows
     }
 
     func list(

@@ -20,18 +20,26 @@ public final class FileHandle: @unchecked Sendable {
     public let keepsCache: Bool
     /// Whether its owner has called close(2) and written nothing since. Under the file's `view`.
     var isClosing = false
+    /// Where it was opened, if another one may take that one's place while it is open; see `Library.newer`.
+    let library: Library?
 
-    init(_ state: FileState, isWritable: Bool) {
+    init(_ state: FileState, isWritable: Bool, of library: Library? = nil) {
         self.state = state
+        self.library = library
         ino = state.ino
         self.isWritable = isWritable
         fixed = []
-        keepsCache = true
+        keepsCache = library == nil
+    }
+
+    /// The state, if the file was opened in this library.
+    func state(in library: Library) -> FileState? {
+        self.library.map { $0 === library } ?? true ? state : nil
     }
 
     init(fixed: [UInt8], ino: UInt64) {
         self.ino = ino
-        state = nil
+        (state, library) = (nil, nil)
         self.fixed = fixed
         isWritable = false
         keepsCache = false
@@ -106,14 +114,18 @@ extension Library {
         let state = try session.openState(inode, tree)
         let isWritable = flags & O_ACCMODE != O_RDONLY
         if isWritable { state.view.withLock { state.writerCount += 1 } }
-        return FileHandle(state, isWritable: isWritable)
+        return FileHandle(state, isWritable: isWritable, of: options.follows ? self : nil)
     }
 
     /// Passes `reply` the bytes from `offset` on: exactly `count` (at most 1 MiB), or fewer at the file's end.
     public func read<R>(
         _ handle: FileHandle, offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> R
     ) throws(FileError) -> R {
-        if let file = handle.state { return try unsafe file.read(offset, count, reply) }
+        if let file = handle.state {
+            guard handle.state(in: self) == nil else { return try unsafe file.read(offset, count, reply) }
+            return try withNewer(file) { file throws(FileError) in try unsafe file.read(offset, count, reply)
+            }
+        }
         return unsafe handle.fixed.withUnsafeBytes { bytes in
             let first = Int(min(offset, UInt64(bytes.count)))
             let end = first + min(count, bytes.count - first)
@@ -195,7 +207,7 @@ extension Library {
                 handle.isClosing = true
             }
         }
-        session.close(file)
+        (handle.library?.session ?? session).close(file)
     }
 
     /// fsync(2): returns once everything written is on the disk.

@@ -100,7 +100,7 @@ extension Library {
             return (try virtual.attributes(number, caller, unless: cancellation), KernelTimeout.brief)
         case .real(let ino):
             return try session.locked { tree throws(FileError) in
-                let inode = try session.shown(ino, handle?.state, tree)
+                let inode = try session.shown(ino, handle?.state(in: self), tree)
                 if inode.isVersion { return (try tree.versions.versionAttributes(inode), KernelTimeout.none) }
                 var shown = tree.attributes(inode)
                 if options.views, inode.ino == WellKnownInode.root { shown.nlink += 1 }

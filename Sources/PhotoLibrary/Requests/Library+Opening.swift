@@ -26,6 +26,7 @@ extension Library {
         }
         var options = options
         options.readOnly = space.isReadOnly
+        options.follows = unlocked.follows
         do throws(FileError) {
             return try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
         } catch {

@@ -34,7 +34,7 @@ public final class Library: @unchecked Sendable {
     public var waitingNoticesMax: Int { options.limits.waitingNotices }
 
     /// Whether this is the previous state of the space, because the newest cannot be read.
-    public var isOlderState: Bool { session.space.opening.isOlderState }
+    public var isOlderState: Bool { !options.follows && session.space.opening.isOlderState }
 
     /// Opens the library in a space and its catalogue. Creates `moments` and `albums` in an empty one.
     public init(

@@ -14,6 +14,10 @@ public enum ThumbnailOption: String, Sendable {
 /// Options for opening a library.
 public struct LibraryOptions: Sendable {
     public var readOnly = false
+    /// Whether another mount may write to the space meanwhile; see `UnlockedSpace.follows`.
+    var follows = false
+    /// The numbers that the kernel has of this mount's thumbnails.
+    var virtualNodes: VirtualNodes?
     /// Whether a space that cannot be written is opened read-only; else opening it fails.
     public var allowsReadOnly = false
     /// Limits of retries of failed commits.
@@ -78,6 +82,6 @@ extension LibraryOptions {
         ThumbnailSettings(
             readOnly: readOnly, workerPath: workerPath, workerCount: workerCount,
             dataDirectories: dataDirectories, maker: pictureMaker, settleMilliseconds: settleMilliseconds,
-            heldBytesMax: limits.heldPictureBytes, failedMax: limits.failedPictures)
+            heldBytesMax: limits.heldPictureBytes, failedMax: limits.failedPictures, nodes: virtualNodes)
     }
 }

@@ -49,7 +49,7 @@ package final class ThumbnailService: @unchecked Sendable {
     /// For background requests, so that client requests never wait behind them.
     let backgroundMaker: (any PictureMaking)?
     private let postponedMaker: (any PictureMaking)?
-    package let nodes = VirtualNodes()
+    package let nodes: VirtualNodes
     package let repositoryNames = RepositoryNames()
     package let background: BackgroundThumbnailer
 
@@ -82,6 +82,7 @@ package final class ThumbnailService: @unchecked Sendable {
     package var waiterCount: Int { lock.withLock { inFlight.values.reduce(0) { $0 + $1.waiters } } }
 
     package init(_ settings: ThumbnailSettings) {
+        nodes = settings.nodes ?? VirtualNodes()
         func makeMaker(
             isInBackground: Bool, _ pictures: ThumbnailWorkers.Pictures
         ) -> (any PictureMaking)? {

@@ -17,14 +17,17 @@ package struct ThumbnailSettings: Sendable {
     let heldBytesMax: Int
     /// Maximum number of pictures that are remembered as failed.
     let failedMax: Int
+    /// Numbers that the kernel has already; nil: none.
+    let nodes: VirtualNodes?
 
     package init(
         readOnly: Bool, workerPath: String?, workerCount: Int, dataDirectories: [String],
-        maker: (any PictureMaking)?, settleMilliseconds: Int64, heldBytesMax: Int, failedMax: Int
+        maker: (any PictureMaking)?, settleMilliseconds: Int64, heldBytesMax: Int, failedMax: Int,
+        nodes: VirtualNodes? = nil
     ) {
         (self.readOnly, self.workerPath, self.workerCount) = (readOnly, workerPath, workerCount)
         (self.dataDirectories, self.maker) = (dataDirectories, maker)
         self.settleMilliseconds = settleMilliseconds
-        (self.heldBytesMax, self.failedMax) = (heldBytesMax, failedMax)
+        (self.heldBytesMax, self.failedMax, self.nodes) = (heldBytesMax, failedMax, nodes)
     }
 }

@@ -111,6 +111,9 @@ protocol SharedHost: VaultHost {
     /// Calls `handOver` when another mount asks for the vault. Without it the vault is not handed over.
     func whenAsked(_ handOver: @escaping @Sendable () -> Void) throws(VaultError)
 
+    /// Makes every write fail, and needs no lock.
+    func forbidWriting()
+
     /// Gives the vault up at the end of a session, of which some objects may never go: nothing uses it any more.
     func giveUp()
 
@@ -164,11 +167,13 @@ func openForCopy(_ path: String, calls: any FileSystemCalls) throws(VaultError) 
 }
 
 /// As `openHost`, in the daemon, with the descriptor of `passLockOn`.
-func adoptHost(_ path: String, lock: Int32) throws(VaultError) -> any VaultHost {
+///
+/// - Parameter follows: see `Vault.unlock`.
+func adoptHost(_ path: String, lock: Int32, follows: Bool) throws(VaultError) -> any VaultHost {
     guard let address = try ClusterAddress(path) else {
         return try VaultFiles.adopt(path, header: lock, calls: LinuxCalls.shared)
     }
     let vault = try VaultCluster.open(address, path: path)
-    try vault.lock()
+    if follows { vault.forbidWriting() } else { try vault.lock() }
     return vault
 }

@@ -27,13 +27,15 @@ extension UnlockedSpace {
         do throws(VaultError) {
             let space = try open(
                 readOnly: access == .reading, limits, takingOver, passesGaps: access == .repairing)
+            // Names do not change there, and what does not open has another reason.
+            if follows { return space }
             let exchange = try exchange(of: space, samples)
             guard let found = exchange?.stop ?? obstacle(space, access) else { return space }
             space.giveUpClaim()
             if let exchange { return try open(through: exchange, access, limits) }
             stop = found
         } catch {
-            guard case .damaged = error, let exchange = try findExchange() else { throw error }
+            guard case .damaged = error, !follows, let exchange = try findExchange() else { throw error }
             return try open(through: exchange, access, limits)
         }
         guard access == .writingIfPossible else { throw .notWritable(stop) }

@@ -14,13 +14,17 @@ public final class UnlockedSpace: Sendable {
     let segmentBytes: UInt64
     var layout: SegmentLayout { SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes) }
     private let host: ClaimHost
+    /// Whether another mount may write meanwhile: the space is only read, in its newest durable state. What that state
+    /// refers to is overwritten after two more durable roots, and does not open then.
+    public let follows: Bool
     /// For a session that may write. Nil in a vault of one space.
     public let cover: CoverTraffic?
 
     init(
         path: String, vault: any VaultHost, key: SecretBytes, index: Int, spaceCount: Int,
-        segmentBytes: UInt64, host: ClaimHost = .linux
+        segmentBytes: UInt64, host: ClaimHost = .linux, follows: Bool = false
     ) {
+        self.follows = follows
         self.path = path
         self.vault = vault
         self.key = key
@@ -58,19 +62,21 @@ public final class UnlockedSpace: Sendable {
     }
 
     /// Decodes the message of `encodeForDaemon`. Takes ownership of `lockFD`.
+    ///
+    /// - Parameter follows: as given to `Vault.unlock`.
     public static func decodeInDaemon(
-        _ path: String, _ bytes: SecretBytes, lockFD: Int32
+        _ path: String, _ bytes: SecretBytes, lockFD: Int32, follows: Bool
     ) throws(VaultError) -> UnlockedSpace {
         guard bytes.count == encodedBytes else {
             throw .damaged("the key was not handed to the daemon completely")
         }
-        let vault = try adoptHost(path, lock: lockFD)
+        let vault = try adoptHost(path, lock: lockFD, follows: follows)
         return bytes.withUnsafeBytes { bytes in
             UnlockedSpace(
                 path: path, vault: vault, key: SecretBytes(copying: bytes.slice(24, Geometry.keyBytes)),
                 index: Int(bytes.number(0, as: UInt64.self)),
                 spaceCount: Int(bytes.number(8, as: UInt64.self)),
-                segmentBytes: bytes.number(16))
+                segmentBytes: bytes.number(16), follows: follows && vault is any SharedHost)
         }
     }
 
@@ -121,13 +127,24 @@ public final class UnlockedSpace: Sendable {
         let keys = SpaceKeys(key)
         var options = SpaceOptions(
             isReadOnly: readOnly, grows: !layout.isShared,
-            bootHash: Self.bootHash(keys.boot, vault.memoryMark()),
+            // The next soft state takes the place of a soft one at once.
+            bootHash: Self.bootHash(keys.boot, follows ? nil : vault.memoryMark()),
             segmentCountNow: { [vault, layout] in vault.segmentCount(layout) }, limits: limits)
         if !readOnly {
             options.copies = vault.holdForBackups()
             options.claim = try claimKeeper(keys, bootHash: options.bootHash)
         }
         return (disk, keys, options)
+    }
+
+    /// The generation of the newest durable root. Reads all roots.
+    public func newestDurable() throws(VaultError) -> UInt64 {
+        let (disk, keys, _) = try parts(readOnly: true)
+        let roots = RootStore.read(disk, PageCodec(key: keys.page))
+        if roots.found.isEmpty, let error = roots.error {
+            throw VaultError(error, doing: "cannot read its roots")
+        }
+        return roots.found.filter(\.root.isDurable).map(\.root.generation).max() ?? 0
     }
 
     private func claimKeeper(_ keys: SpaceKeys, bootHash: [UInt8]) throws(VaultError) -> ClaimKeeper? {

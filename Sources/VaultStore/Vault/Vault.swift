@@ -24,13 +24,19 @@ public enum Vault {
 
     /// Opens the space of a password: one Argon2id run, then all slots are tried. Takes the vault's lock.
     ///
-    /// - Parameter readOnly: nothing is repaired or written.
+    /// - Parameters:
+    ///   - readOnly: nothing is repaired or written.
+    ///   - follows: on a cluster, with `readOnly`: the lock is not taken, so another mount can write meanwhile; see
+    ///     `UnlockedSpace.follows`.
     public static func unlock(
-        _ path: String, password: SecretBytes, readOnly: Bool = false,
+        _ path: String, password: SecretBytes, readOnly: Bool = false, follows: Bool = false,
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> UnlockedSpace {
         let vault = try openHost(path, calls: calls)
-        if let shared = vault as? any SharedHost {
+        let shared = vault as? any SharedHost
+        if let shared, follows, readOnly {
+            shared.forbidWriting()
+        } else if let shared {
             try take(shared, password, stretcher)
         } else {
             try vault.lock()
@@ -48,7 +54,7 @@ public enum Vault {
         vault.dropPageCache(header.layout, ofKilled: true)
         return UnlockedSpace(
             path: path, vault: vault, key: key, index: space, spaceCount: header.spaceCount,
-            segmentBytes: header.segmentBytes)
+            segmentBytes: header.segmentBytes, follows: follows && readOnly && shared != nil)
     }
 
     /// Locks a vault; asks the mount that has it for it. Throws `noSpaceOpens` before that if the password opens none,

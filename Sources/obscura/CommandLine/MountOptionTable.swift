@@ -9,7 +9,10 @@ extension MountOption {
             "rw",
             manual: """
                 read-only; read and write, and no mount if that is not possible.
-                Without either it is read and write if possible
+                Without either it is read and write if possible.
+                On a Ceph cluster
+                .Cm ro
+                also works while another mount writes, and shows what that one has made durable, a minute later at most
                 """,
             word: { !$0.readOnly && $0.mustWrite }, set: { ($0.readOnly, $0.mustWrite) = (false, true) }),
         flag(

@@ -179,6 +179,9 @@ final class ClusterLease: @unchecked Sendable {
     /// Called with each error of a request. Losing the lock, or being shut out, is final.
     func note(_ error: Errno) { renewals.note(error) }
 
+    /// Makes every write fail as if the lock were lost. Nothing is locked.
+    func forbid() { renewals.note(Errno(ESHUTDOWN)) }
+
     /// Throws ESHUTDOWN once the lock is lost.
     func requireHeld() throws(Errno) {
         if lock.withLock({ isLost }) { throw Errno(ESHUTDOWN) }

@@ -68,6 +68,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     private func start(
         _ step: ClusterPool.Step, _ segment: Int, _ index: Int, _ whenFull: ClusterPool.WhenFull = .force
     ) throws(Errno) {
+        try vault.lease.requireHeld()
         try pool.start(locked(step, segment, index), on: object(segment, index), whenFull)
     }
 

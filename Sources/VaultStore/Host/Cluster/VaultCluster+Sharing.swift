@@ -27,6 +27,8 @@ extension VaultCluster: SharedHost {
         } catch { throw .system(error, "cannot listen for other mounts") }
     }
 
+    func forbidWriting() { lease.forbid() }
+
     var requestCounts: [(name: String, value: UInt64)] {
         let counts = pool.counts
         return [
