@@ -138,6 +138,36 @@ package final class ClusterPool: @unchecked Sendable {
         return size
     }
 
+    /// As `size(of:)`. Throws ETIMEDOUT if there is no answer within so long.
+    package func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64? {
+        var made: Librados.Handle?
+        try check(Librados.makeCompletion(nil, nil, &made))
+        guard let completion = made else { throw Errno(ENOMEM) }
+        defer { Librados.release(completion) }
+        let size = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+        let time = UnsafeMutablePointer<time_t>.allocate(capacity: 1)
+        let deadline = MonotonicClock.milliseconds + milliseconds
+        let begun = asking { () -> Int32 in
+            let begun = Librados.startStatus(pool, object, completion, size, time)
+            while begun == 0, Librados.isComplete(completion) == 0, MonotonicClock.milliseconds < deadline {
+                usleep(Self.answerPauseMicroseconds)
+            }
+            return begun
+        }
+        // They belong to a request that was not answered, until the process ends.
+        if begun == 0, Librados.isComplete(completion) == 0 { throw Errno(ETIMEDOUT) }
+        defer {
+            size.deallocate()
+            time.deallocate()
+        }
+        let status = begun == 0 ? Librados.result(completion) : begun
+        if status == -ENOENT { return nil }
+        try check(status)
+        return size.pointee
+    }
+
+    private static let answerPauseMicroseconds: UInt32 = 500
+
     /// The names of all objects in the namespace that begin so.
     package func objects(prefix: String) throws(Errno) -> [String] {
         var made: Librados.Handle?

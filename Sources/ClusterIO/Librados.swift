@@ -129,6 +129,11 @@ enum Librados {
         "aio_read",
         (@Sendable @convention(c) (Handle, Text, Handle, UnsafeMutableRawPointer, Int, UInt64) -> Int32)
             .self)
+    static let startStatus = call(
+        "aio_stat",
+        (@Sendable @convention(c) (
+            Handle, Text, Handle, UnsafeMutablePointer<UInt64>, UnsafeMutablePointer<time_t>
+        ) -> Int32).self)
     static let startWrite = call(
         "aio_write_op_operate",
         (@Sendable @convention(c) (

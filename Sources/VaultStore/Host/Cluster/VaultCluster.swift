@@ -22,13 +22,19 @@ final class VaultCluster: VaultHost {
     static func open(_ address: ClusterAddress, path: String) throws(VaultError) -> VaultCluster {
         let pool = try address.connected()
         do throws(Errno) {
-            guard try pool.size(of: address.header) != nil else { throw Errno.noEntry }
+            // Nothing is at stake yet. Later requests wait for their servers.
+            guard try pool.size(of: address.header, within: Self.answerMilliseconds) != nil else {
+                throw Errno.noEntry
+            }
         } catch {
             if error == .noEntry { throw .notAVault(path) }
             throw .system(error, "cannot read the vault on the cluster")
         }
         return VaultCluster(address, pool)
     }
+
+    /// An OSD that is started again answers sooner.
+    private static let answerMilliseconds: Int64 = 60_000
 
     deinit { giveUp() }
 
