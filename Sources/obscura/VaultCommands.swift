@@ -92,7 +92,11 @@ func existingVault(_ arguments: Arguments) throws(Failure) -> String {
 
 /// Throws if there is no vault, so that no password is asked for in vain.
 func requireVault(_ vault: String) throws(Failure) {
-    if Vault.isVault(vault) { return }
+    let isVault: Bool
+    do throws(VaultError) { isVault = try Vault.answersAsVault(vault) } catch {
+        throw failure(error, vault: vault)
+    }
+    if isVault { return }
     // A file may not be executable, and is no vault.
     if access(vault + "/.", R_OK | X_OK) != 0, errno == EACCES {
         throw Failure(vault, "looking into the vault", .last)

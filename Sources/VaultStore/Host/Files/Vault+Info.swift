@@ -28,13 +28,18 @@ extension Vault {
 
     /// Whether `path` may be a vault, valid or not: false only if it is no directory or has no header file.
     public static func isVault(_ path: String) -> Bool {
+        do throws(VaultError) { return try answersAsVault(path) } catch { return true }
+    }
+
+    /// As `isVault`. Throws the error of a cluster that does not answer: asked again, it would take as long again.
+    public static func answersAsVault(_ path: String) throws(VaultError) -> Bool {
         do throws(VaultError) {
             _ = try openHost(path, calls: LinuxCalls.shared)
-            return true
         } catch {
             if case .notAVault = error { return false }
-            return true
+            if case .system(Errno(ETIMEDOUT), _) = error { throw error }
         }
+        return true
     }
 
     /// Reads the vault's properties from the header and the segment files.
