@@ -13,6 +13,10 @@ REFRESH_SECONDS = 60
 ALLOWED = [errno.EIO, errno.ESTALE, errno.ENOENT]
 
 
+# Files that nobody changes.
+CONSTANT = {f"c{number}" for number in range(30)}
+
+
 def content(name, version):
     """The bytes of a version of a file, which tell what they are."""
     choose = random.Random(f"{name} {version}")
@@ -49,7 +53,9 @@ class Editor(threading.Thread):
 
 def read_all(place, found):
     """Reads each file. Counts those that are whole, and errors by their number, in `found`."""
-    for name in os.listdir(place / "albums"):
+    names = os.listdir(place / "albums")
+    require(CONSTANT <= set(names), f"not listed: {CONSTANT - set(names)}")
+    for name in names:
         if not name.startswith("e"):
             continue
         try:
@@ -88,6 +94,8 @@ def beside(desk, seconds=90):
     options = ["-o", "ro,ceph-id=reader"]
     desk.mount(writer, "-o", "share=handover")
     put(writer / "albums/e0", content("e0", 0))
+    for name in CONSTANT:
+        put(writer / "albums" / name, b"constant")
     began = time.monotonic()
     desk.mount(reader, *options)
     print(f"cluster: mounted beside it in {time.monotonic() - began:.1f} s")
