@@ -43,6 +43,21 @@ public struct HostImage: Sendable {
         guard eventually({ umount2(mountPoint, 0) == 0 || errno == EINVAL }) else {
             throw Failure(words: "\(mountPoint) stays busy")
         }
+        // A sandbox that another test begins has copies of all mounts for a moment. Until they are gone, ext4 keeps its
+        // count of written bytes in memory.
+        guard try eventually(secondsMax: 300, { try !isOnLoopDevice() }) else {
+            throw Failure(words: "\(path) stays mounted elsewhere")
+        }
+    }
+
+    /// Whether a loop device has the disk; it lets go of it when the last mount ends.
+    private func isOnLoopDevice() throws -> Bool {
+        try FileManager.default.contentsOfDirectory(atPath: "/sys/block").contains { device in
+            guard device.hasPrefix("loop") else { return false }
+            let backing = try? String(
+                contentsOfFile: "/sys/block/\(device)/loop/backing_file", encoding: .utf8)
+            return backing == path + "\n"
+        }
     }
 
     /// Unmounts it also while it is in use.
