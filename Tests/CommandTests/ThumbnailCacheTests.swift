@@ -145,10 +145,10 @@ import Testing
     @Test func `its command line is read back`() {
         for sweep in [
             DesktopSweep(user: 1000, since: nil, directory: "/a b"),
-            DesktopSweep(user: 0, since: 12, directory: "/"),
+            DesktopSweep(user: 0, since: 12, directory: "/", waitSeconds: 5),
         ] {
             #expect(DesktopSweep(commandLine: Array(sweep.commandLine.dropFirst())) == sweep)
         }
-        #expect(DesktopSweep(commandLine: [DesktopSweep.word, "me", "-", "/"]) == nil)
+        #expect(DesktopSweep(commandLine: [DesktopSweep.word, "me", "-", "/", "0"]) == nil)
     }
 }

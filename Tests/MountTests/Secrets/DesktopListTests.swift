@@ -77,6 +77,29 @@ import Testing
         #expect(try status(data + "/recently-used.xbel").st_ctim.tv_nsec == before)
     }
 
+    /// Eye of GNOME notes a photo that it has just opened seconds later.
+    @Test func `recent files that a program notes after the unmount`() throws {
+        let others = [place.root + "/E/b.jpg"]
+        try place.mount()
+        try place.unmount()
+        try write(list([place.albums + "/b.jpg"] + others), "recently-used.xbel")
+        #expect(try eventually { try text("recently-used.xbel") == list(others) })
+    }
+
+    @Test func `of what is on the mount point later, nothing is a trace`() throws {
+        let (paths, others) = ([place.mountPoint + "/b.jpg"], [place.root + "/E/b.jpg"])
+        try FileManager.default.createDirectory(
+            atPath: place.mountPoint, withIntermediateDirectories: true)
+        try write(list(paths + others), "recently-used.xbel")
+        let sweep = "'\(obscura)' --sweep \(geteuid()) - '\(place.mountPoint)'"
+        try Data().write(to: URL(fileURLWithPath: paths[0]))
+        try place.shell(sweep + " 1")
+        #expect(try text("recently-used.xbel") == list(paths + others))
+        try FileManager.default.removeItem(atPath: paths[0])
+        try place.shell(sweep + " 1")
+        #expect(try text("recently-used.xbel") == list(others))
+    }
+
     @Test func `folders that gThumb has shown`() throws {
         try place.mount()
         let history = "../../.config/gthumb/history.xbel"
