@@ -68,6 +68,17 @@ private let mebibyte: UInt64 = 1 << 20
         }
     }
 
+    /// As a file manager that reads 64 KiB of each photo for its EXIF picture: each request reads a chunk of 128 KiB.
+    @Test func `nothing is read ahead of heads that are read in parts`() {
+        var streams = ReadStreams()
+        for file in 0..<UInt64(100) {
+            let (start, chunk) = (file * mebibyte, UInt64(128 << 10))
+            for part in [start..<start + chunk, start..<start + chunk, start + chunk..<start + 2 * chunk] {
+                #expect(streams.toReadAhead(of: part, upTo: start + mebibyte) == nil)
+            }
+        }
+    }
+
     @Test func `four programs are told apart, and the one that has paused longest is forgotten`() {
         var streams = ReadStreams()
         func step(_ program: UInt64, _ number: UInt64) -> Range<UInt64>? {

@@ -12,6 +12,7 @@ struct ReadStreams: Sendable {
         var end: UInt64
         /// Bytes that were read.
         var bytes: UInt64
+        var last: Range<UInt64>
         /// Up to where the kernel was asked to read.
         var asked: UInt64 = 0
 
@@ -24,6 +25,9 @@ struct ReadStreams: Sendable {
     static let streamsMax = 4
     /// Smaller reads are of programs that want little, or of pages.
     static let largeBytes = 64 << 10
+    /// Bytes that a stream reads before anything is read ahead of it. File managers read the head of each photo, and the
+    /// kernel a part beyond: for PCManFM and 5,000 photos 3.7 GiB came from the disk without it, 0.7 GiB with it.
+    static let startBytes: UInt64 = 384 << 10
     /// Distance from the end of a stream within which a read belongs to it.
     static let nearBytes: UInt64 = 2 << 20
     /// Bytes behind a stream that are read ahead.
@@ -43,7 +47,11 @@ struct ReadStreams: Sendable {
         if let found = streams.lastIndex(where: { $0.isNear(read) }) {
             stream = streams.remove(at: found)
             stream.end = max(stream.end, read.upperBound)
-            stream.bytes += UInt64(read.count)
+            // Several requests of a program for parts of one chunk read all of it each time.
+            let isAgain =
+                stream.last.lowerBound <= read.lowerBound && read.upperBound <= stream.last.upperBound
+            if !isAgain { stream.bytes += UInt64(read.count) }
+            stream.last = read
             // Only the heads of files, for example.
             if stream.bytes < (stream.end - stream.start) / 2 { stream = Self.begin(read) }
         } else {
@@ -51,18 +59,19 @@ struct ReadStreams: Sendable {
             stream = Self.begin(read)
         }
         defer { streams.append(stream) }
-        guard stream.bytes > UInt64(read.count), stream.asked < stream.end + Self.windowBytes / 2 else {
+        let start = max(Self.startBytes, UInt64(read.count) + 1)
+        guard stream.bytes >= start, stream.asked < stream.end + Self.windowBytes / 2 else {
             return nil
         }
         let window = stream.end + Self.windowBytes
-        let start = max(stream.asked, stream.end)
+        let from = max(stream.asked, stream.end)
         let soon = stream.bytes < Self.longBytes ? min(window, end) : window
-        guard start < soon else { return nil }
+        guard from < soon else { return nil }
         stream.asked = soon
-        return start..<soon
+        return from..<soon
     }
 
     private static func begin(_ read: Range<UInt64>) -> Stream {
-        Stream(start: read.lowerBound, end: read.upperBound, bytes: UInt64(read.count))
+        Stream(start: read.lowerBound, end: read.upperBound, bytes: UInt64(read.count), last: read)
     }
 }
