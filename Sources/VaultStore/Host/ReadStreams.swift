@@ -25,8 +25,8 @@ struct ReadStreams: Sendable {
     static let streamsMax = 4
     /// Smaller reads are of programs that want little, or of pages.
     static let largeBytes = 64 << 10
-    /// Bytes that a stream reads before anything is read ahead of it. File managers read the head of each photo, and the
-    /// kernel a part beyond: for PCManFM and 5,000 photos 3.7 GiB came from the disk without it, 0.7 GiB with it.
+    /// Bytes that a stream reads before anything is read ahead of it. File managers read the head of each photo, and
+    /// the kernel a part beyond: for PCManFM and 5,000 photos 3.7 GiB came from the disk without it, 0.7 GiB with it.
     static let startBytes: UInt64 = 384 << 10
     /// Distance from the end of a stream within which a read belongs to it.
     static let nearBytes: UInt64 = 2 << 20
