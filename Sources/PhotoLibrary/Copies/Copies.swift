@@ -115,7 +115,7 @@ package final class Copies {
         throws(FileError)
     {
         if inode.isCopy {
-            // What lies beside it describes it alone from now on.
+            // The sidecars beside the copy describe the copy alone from now on.
             if let photo = try photo(representedBy: inode) {
                 try tree.sidecars.noteDescribed(photo, beside: inode, by: change.thread)
             }

@@ -330,24 +330,11 @@ package final class ViewDirectories: Sendable {
     package func listPhotos(
         of node: ViewNode, after cookie: UInt64, before end: UInt64, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
-        if case .town = node { return try listTown(node, after: cookie, before: end, visit) }
-        guard let key = try key(of: node) else { throw .notDirectory }
-        try viewing { tree throws(FileError) in
-            guard
-                DirectoryEntry.visitDots(node.number, node.parent?.number ?? 1, after: cookie, visit)
-            else { return }
-            try eachPhoto(in: key, after: cookie, tree) { photo, cookie in
-                guard photo.ino < end else { return true }
-                return visit(
-                    DirectoryEntry(name: Name(photo.name), cookie: cookie, ino: photo.ino, mode: regularType))
-            }
+        if case .town = node {
+            if cookie < DirectoryEntry.firstCookie { try updatePlaces() }
+        } else if try key(of: node) == nil {
+            throw .notDirectory
         }
-    }
-
-    private func listTown(
-        _ node: ViewNode, after cookie: UInt64, before end: UInt64, _ visit: (DirectoryEntry) -> Bool
-    ) throws(FileError) {
-        if cookie < DirectoryEntry.firstCookie { try updatePlaces() }
         try viewing { tree throws(FileError) in
             guard
                 DirectoryEntry.visitDots(node.number, node.parent?.number ?? 1, after: cookie, visit)

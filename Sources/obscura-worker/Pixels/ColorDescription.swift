@@ -48,8 +48,8 @@ struct Chromaticities {
         }
     }
 
-    /// Those that a file gives by itself. Nil if they are no colours, or no two of them differ, so that they cannot be
-    /// converted.
+    /// The chromaticities that a file gives itself, as PNG's cHRM does. Nil if a point is no colour, or the three
+    /// primaries span no triangle: then no matrix converts them.
     init?(red: SIMD2<Double>, green: SIMD2<Double>, blue: SIMD2<Double>, white: SIMD2<Double>) {
         for point in [red, green, blue, white] {
             guard (0...1).contains(point.x), (0.001...1).contains(point.y), point.sum() <= 1 else {

@@ -46,7 +46,7 @@ struct ClusterAddress: Equatable {
         return parts
     }
 
-    /// What is to be read for the bytes of a stripe from an offset on.
+    /// The reads of objects that fill `bytes` with a stripe from an offset on.
     ///
     /// - Parameter object: the name of an object by its index.
     static func reads(
