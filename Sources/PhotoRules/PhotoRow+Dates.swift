@@ -68,6 +68,28 @@ extension PhotoRow {
         return true
     }
 
+    /// Whether nothing but its time of modification dates the photo.
+    package var followsTime: Bool { isDatedByMtime && !isPinned && sourceName == mtimeSource }
+
+    /// With the date of another time of modification.
+    package func dated(byTime modified: Timestamp) -> PhotoRow {
+        var row = self
+        let offset = localOffset(modified.seconds)
+        let time = CivilTime(secondsSince1970: modified.seconds, offsetSeconds: offset)
+        row.day = dayNumber(time.day)
+        (row.captured, row.capturedNanoseconds) = (time.secondsSince1970, Int64(modified.nanoseconds))
+        row.source = mtimeSource
+        row.zone = Int64(offset)
+        return row
+    }
+
+    /// Whether of two times of modification of equal files this one dates the photo: the earlier day, but a time of a
+    /// clock that was never set last.
+    package func precedes(_ other: PhotoRow) -> Bool {
+        func isUnset(_ row: PhotoRow) -> Bool { isUnsetClock(CivilTime(secondsSince1970: row.captured)) }
+        return isUnset(self) == isUnset(other) ? day < other.day : isUnset(other)
+    }
+
     /// Whether a sidecar dates the photo.
     package var isDatedBySidecar: Bool { sourceName == sidecarSource }
 
@@ -75,7 +97,7 @@ extension PhotoRow {
     package mutating func forgetKeptDay() {
         guard sourceName == keptSource else { return }
         let zone = zone
-        source = Array(DateSource.mtime.rawValue.utf8)
+        source = mtimeSource
         self.zone = zone
     }
 }
@@ -102,6 +124,7 @@ package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Boo
 private let timeZoneSecondsMax: Int64 = 14 * 3600
 
 private let keptSource = Array(DateSource.kept.rawValue.utf8)
+private let mtimeSource = Array(DateSource.mtime.rawValue.utf8)
 private let sidecarSource = Array(DateSource.sidecar.rawValue.utf8)
 private let nameSource = Array(DateSource.fileName.rawValue.utf8)
 private let lastChangeSource = Array(DateSource.dateTime.rawValue.utf8)

@@ -100,7 +100,7 @@ private let satelliteEpoch = CivilDay(year: 1980, month: 1, day: 6)
 /// Clocks count on from the epoch of their firmware: 1904 (QuickTime), 1970 (Unix; seen as 1969-12-31 west of
 /// Greenwich) and 1980 (DOS) are recognised by the day alone, as hardly any scan is known to be of that very day. Many
 /// cameras begin at 2000-01-01 00:00, a night of which there are real pictures too: only its first hour counts.
-private func isUnsetClock(_ time: CivilTime) -> Bool {
+package func isUnsetClock(_ time: CivilTime) -> Bool {
     switch (time.year, time.month, time.day.day) {
     case (1904, 1, 1), (1970, 1, 1), (1969, 12, 31), (1980, 1, 1): true
     case (2000, 1, 1): time.hour == 0

@@ -1,3 +1,6 @@
+/// Whether a file's name, of these bytes, has a date, plausible or not.
+package func hasDate(fileName: [UInt8]) -> Bool { FileNameDate.find(in: fileName) != nil }
+
 /// Finds the date that cameras, phones and messengers put into a file's name.
 ///
 /// Known forms: `IMG_20240501_101112`, `PXL_20240501_101112345` (UTC), `Screenshot 2024-05-01 at 10.11.12`,

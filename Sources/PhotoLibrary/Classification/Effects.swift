@@ -133,7 +133,8 @@ package final class Effects {
 
     /// Notes that the time of modification of a file was set. Returns whether that dates it: it is a photo without any
     /// other date. A day that was kept when the photo was saved is given up.
-    package func followTime(_ inode: Inode, _ change: Change) throws(FileError) -> Bool {
+    package func followTime(_ inode: Inode, _ space: Space, _ change: Change) throws(FileError) -> Bool {
+        if inode.isCopy { try tree.copies.takePart(inode, space, change) }
         // The time of an emptied photo is that of no picture.
         guard inode.isPhoto, inode.row.size > 0 || inode.state != nil else { return false }
         var row = try tree.photos.photo(inode)

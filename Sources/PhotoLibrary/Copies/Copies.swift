@@ -2,6 +2,7 @@ import CatalogueRows
 package import FileRequests
 import KernelNames
 import LinuxIO
+import PhotoImaging
 import PhotoRules
 import VaultCatalogue
 package import VaultStore
@@ -50,8 +51,9 @@ package final class Copies {
                 photo.state?.share() ?? true
             else { continue }
             try makeCopy(inode, of: photo, space, change)
+            let isPhoto = try takePart(inode, named: name, of: photo, space, change)
             if probe.sidecar != nil {
-                try tree.sidecars.note(photo.ino, in: directory, by: change.thread)
+                try tree.sidecars.note((isPhoto ? inode : photo).ino, in: directory, by: change.thread)
             }
             return true
         }
@@ -94,6 +96,42 @@ package final class Copies {
         tree.touch(inode)
         try tree.tables.copies.store(inode.ino, of: photo.ino)
         tree.kernelNames.noteChange(of: inode.ino)
+    }
+
+    /// Makes a copy the photo if nothing but a time of modification dates that, and the copy's is of an earlier day: so
+    /// the order in which equal files come does not matter. A photo that has no name but that in its day stays where
+    /// the user has put it. Returns whether the copy is the photo now.
+    @discardableResult
+    private func takePart(
+        _ copy: Inode, named name: [UInt8], of photo: Inode, _ space: Space, _ change: Change
+    ) throws(FileError) -> Bool {
+        let row = try tree.photos.photo(photo)
+        guard copy.isCopy, row.followsTime, row.group == nil, photo.row.nlink > 1, !hasDate(fileName: name),
+            let moment = try tree.moments.moment(of: photo)
+        else { return false }
+        var dated = row.dated(byTime: copy.row.modified)
+        guard dated.precedes(row) else { return false }
+        let isNameGiven = photo.row.flags.contains(.namedInMoments)
+        try tree.companions.queueCompanionMoves(
+            of: photo, moment.row.name, in: moment.directory, captured: row.captured, to: dated.day,
+            withPhotos: false, change)
+        try exchangeRoles(copy, photo, space, change)
+        (dated.ino, dated.former) = (copy.ino, nil)
+        try tree.photos.storePhoto(copy, dated, change)
+        try tree.moments.addMoment(
+            copy, day: dated.day, name: isNameGiven ? moment.row.name : name, now: change.now)
+        tree.moments.setNameGivenInMoments(copy, isGiven: isNameGiven)
+        tree.moments.setNameGivenInMoments(photo, isGiven: false)
+        tree.kernelNames.noteChange(of: photo.ino)
+        return true
+    }
+
+    /// As above, for a copy whose time of modification was set.
+    func takePart(_ copy: Inode, _ space: Space, _ change: Change) throws(FileError) {
+        guard copy.isCopy, let photo = try photo(representedBy: copy), try canHaveCopies(photo),
+            let name = try nameOutsideTrash(of: copy)
+        else { return }
+        try takePart(copy, named: name, of: photo, space, change)
     }
 
     private func shareContent(of photo: Inode, with inode: Inode, _ space: Space) throws(FileError) {

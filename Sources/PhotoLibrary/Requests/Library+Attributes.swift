@@ -38,7 +38,9 @@ extension Library {
                 }
             if inode.isVersion { throw .readOnly }
             try change.tree.set(changes, on: inode, now: .now())
-            if changes.modified != nil { isUndated = try change.tree.effects.followTime(inode, change) }
+            if changes.modified != nil {
+                isUndated = try change.tree.effects.followTime(inode, session.space, change)
+            }
             return (change.tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
         // A photo without a date other than its mtime is dated by the new one.
