@@ -17,6 +17,21 @@ func fuzzMetadata(_ input: UnsafeRawBufferPointer) {
     checkMetadata(Array(input))
 }
 
+/// What else is read of a picture before its pixels: the preview that is shown at once, code points of colours, and the
+/// geometry of a HEIF's items.
+private func checkPictureReaders(_ bytes: [UInt8]) {
+    let source = CountingSource(bytes)
+    if let preview = embeddedPreview(in: source) {
+        precondition(
+            !preview.isEmpty && preview.upperBound <= UInt64(bytes.count), "a preview outside the file")
+    }
+    if let points = pngCodePoints(source) {
+        precondition(points.count == 4 && points.allSatisfy((0...255).contains), "no code points")
+    }
+    _ = HEIFGeometry(source).item(1)
+    precondition(source.reads <= 5 * 84, "too many reads of a picture")
+}
+
 /// Checks what the readers say of a file, and how much of it they read.
 func checkMetadata(_ bytes: [UInt8]) {
     let source = CountingSource(bytes)
@@ -26,6 +41,7 @@ func checkMetadata(_ bytes: [UInt8]) {
     precondition(source.reads <= 20 + 64 && source.bytesRead <= 1024 * 1024 + 128 * 1024, "too many reads")
     precondition(type == facts?.type, "two opinions of the type")
     let sidecar = readSidecar(MemoryByteSource(bytes))
+    checkPictureReaders(bytes)
     guard let facts else { return }
     precondition((1...8).contains(facts.orientation), "no orientation")
     precondition(facts.width >= 0 && facts.height >= 0, "a size below nothing")
