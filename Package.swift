@@ -65,6 +65,7 @@ let package = Package(
         system("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
         system("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
         system("CHEIF", pkgConfig: "libheif", package: "libheif-dev"),
+        system("CJXL", pkgConfig: "libjxl", package: "libjxl-dev"),
         system("CFreeType", pkgConfig: "freetype2", package: "libfreetype-dev"),
         system("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
         system("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
@@ -151,7 +152,7 @@ let package = Package(
             name: "obscura-worker",
             dependencies: [
                 "PhotoImaging", "CTurboJPEG", "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
-                "CFreeType", "Sandbox", "CShims",
+                "CJXL", "CFreeType", "Sandbox", "CShims",
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -174,7 +175,7 @@ let package = Package(
             "WorkerTests",
             uses: [
                 "PhotoImaging", "LinuxIO", "obscura-worker", "TestSupport", "CTurboJPEG", "CJPEG",
-                "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
+                "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF", "CJXL",
             ]),
         tests(
             "CommandTests",

@@ -6,9 +6,9 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # Debian packages that building and running take.
 build_packages=(libfuse3-dev fuse3 libsodium-dev libsqlite3-dev libssl-dev libturbojpeg0-dev
     libjpeg62-turbo-dev
-    libpng-dev libwebp-dev libgif-dev libtiff-dev libheif-dev libfreetype-dev libseccomp-dev libsystemd-dev
-    libglib2.0-dev libzip-dev libmicrohttpd-dev libgnutls28-dev libqrencode-dev libbrotli-dev bubblewrap
-    pkg-config)
+    libpng-dev libwebp-dev libgif-dev libtiff-dev libheif-dev libjxl-dev libfreetype-dev libseccomp-dev
+    libsystemd-dev libglib2.0-dev libzip-dev libmicrohttpd-dev libgnutls28-dev libqrencode-dev libbrotli-dev
+    bubblewrap pkg-config)
 
 # Small programs that edit and replace photos, for Tests/Programs.
 photographer_packages=(exiv2 exiftran libjpeg-turbo-progs unzip vim-tiny)

@@ -35,6 +35,8 @@ extension WorkerTests {
             (.tiff, { TestTIFF(width: 80, height: 60).bytes }),
             (.heic, { testHEIF(heif_compression_HEVC, 80, 64) }),
             (.avif, { testHEIF(heif_compression_AV1, 80, 64) }),
+            (.jxl, { TestJXL(width: 80, height: 60, channels: 4, hasContainer: true).bytes }),
+            (.jxl, { TestJXL(width: 80, height: 60, isLossless: false).bytes }),
         ]
 
         @Test(arguments: pictures.indices)

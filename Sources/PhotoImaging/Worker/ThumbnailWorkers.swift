@@ -112,7 +112,7 @@ public final class ThumbnailWorkers: Sendable {
     /// Whether the workers themselves decode pictures of this type. Does no I/O.
     public static func decodes(_ type: MediaType) -> Bool {
         switch type {
-        case .jpeg, .heic, .avif, .png, .webp, .tiff, .gif: true
+        case .jpeg, .heic, .avif, .png, .webp, .tiff, .gif, .jxl: true
         default: type.isRaw
         }
     }

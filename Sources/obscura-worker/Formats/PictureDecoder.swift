@@ -27,6 +27,7 @@ func openPicture(_ picture: ArrivingPicture, type: MediaType) -> (any PictureDec
     case .gif: GIFDecoder(picture.whole)
     case .tiff: TIFFDecoder(picture.whole)
     case .heic, .avif: HEIFDecoder(picture.whole)
+    case .jxl: JXLDecoder(picture.whole)
     default: type.isRaw ? openRaw(picture.whole) : nil
     }
 }

@@ -23,10 +23,12 @@ struct DisplayConversion {
     private static let whiteNits = 203.0
 
     /// Nil for colours that are shown as they are.
-    init?(_ colors: ColorDescription) {
+    ///
+    /// - Parameter chromaticities: those of the file, instead of the code point's.
+    init?(_ colors: ColorDescription, _ chromaticities: Chromaticities? = nil) {
         guard colors.isHDR || colors.isWide else { return nil }
         self.init(
-            Chromaticities(colors.primaries), isHDR: colors.isHDR,
+            chromaticities ?? Chromaticities(colors.primaries), isHDR: colors.isHDR,
             isHLG: colors.transfer == TransferFunction.hybridLogGamma
         ) { part in
             switch colors.transfer {
