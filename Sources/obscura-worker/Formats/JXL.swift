@@ -106,18 +106,19 @@ final class JXLDecoder: PictureDecoder {
         _ = JxlDecoderSetPreferredColorProfile(decoder, &chosen)
     }
 
+    /// Whether the result is grey without opacity.
+    private var isGray: Bool { info.num_color_channels == 1 && info.alpha_bits == 0 && conversion == nil }
+
     func decode(for placement: Placement) -> Pixels? {
-        let hasAlpha = info.alpha_bits > 0
-        let channels = info.num_color_channels == 1 && !hasAlpha && conversion == nil ? 1 : 4
+        // Of this form alone libjxl 0.7 delivers each group when it is decoded; else it first decodes the whole picture.
         var format = JxlPixelFormat(
-            num_channels: UInt32(channels),
-            data_type: conversion == nil ? JXL_TYPE_UINT8 : JXL_TYPE_UINT16, endianness: JXL_NATIVE_ENDIAN,
-            align: 0)
+            num_channels: 4, data_type: JXL_TYPE_FLOAT, endianness: JXL_NATIVE_ENDIAN, align: 0)
         rows = RegionReducer(
-            size, channels: channels, hasAlpha: hasAlpha, factor: placement.reduction(of: size))
+            size, channels: isGray ? 1 : 4, hasAlpha: info.alpha_bits > 0,
+            factor: placement.reduction(of: size))
         guard rows != nil else { return nil }
         codes = .allocate(capacity: size.width)
-        run = .allocate(capacity: size.width * channels)
+        run = .allocate(capacity: size.width * 4)
         guard JxlDecoderProcessInput(decoder) == JXL_DEC_NEED_IMAGE_OUT_BUFFER,
             JxlDecoderSetImageOutCallback(
                 decoder, &format,
@@ -130,45 +131,48 @@ final class JXLDecoder: PictureDecoder {
         return rows.take()?.finish()
     }
 
-    /// Takes pixels as libjxl delivers them: colours are multiplied by the opacity where the file stores them so.
+    /// Takes pixels as libjxl delivers them, from 0 to 1 and, in files that are odd or forged, beyond. Colours are
+    /// multiplied by the opacity where the file stores them so.
     private func add(_ pixels: UnsafeRawPointer, _ x: Int, _ y: Int, _ count: Int) {
         guard let codes, let run, count <= size.width else { return }
         let hasAlpha = info.alpha_bits > 0
         let isMultiplied = hasAlpha && info.alpha_premultiplied != JXL_FALSE
-        if let conversion {
-            for index in 0..<count {
-                let pixel = pixels.loadUnaligned(fromByteOffset: index &* 8, as: SIMD4<UInt16>.self)
-                codes[index] = Self.scaled(isMultiplied ? Self.unmultiplied(pixel) : pixel)
-            }
-            run.withMemoryRebound(to: SIMD4<UInt8>.self, capacity: count) {
-                conversion.convert(codes, into: $0, count: count)
-            }
-        } else if hasAlpha && !isMultiplied {
-            run.update(from: pixels.assumingMemoryBound(to: UInt8.self), count: count * 4)
-        } else {
-            rows?.add(pixels.assumingMemoryBound(to: UInt8.self), x: x, y: y, count: count)
+        let pixelBytes = MemoryLayout<SIMD4<Float>>.size
+        let codeMax = Float(conversion == nil ? 255 : DisplayConversion.codeMax)
+        let scale = SIMD4(codeMax, codeMax, codeMax, 255)
+        for index in 0..<count {
+            var pixel = pixels.loadUnaligned(fromByteOffset: index &* pixelBytes, as: SIMD4<Float>.self)
+            if isMultiplied, conversion != nil { pixel = Self.unmultiplied(pixel) }
+            codes[index] = SIMD4<UInt16>(Self.clamped(pixel) * scale + 0.5)
+        }
+        guard !isGray else {
+            for index in 0..<count { run[index] = UInt8(truncatingIfNeeded: codes[index].x) }
+            rows?.add(run, x: x, y: y, count: count)
             return
         }
-        if hasAlpha { run.multiplyByAlpha(count: count) }
+        run.withMemoryRebound(to: SIMD4<UInt8>.self, capacity: count) { run in
+            if let conversion {
+                conversion.convert(codes, into: run, count: count)
+            } else {
+                for index in 0..<count { run[index] = SIMD4<UInt8>(truncatingIfNeeded: codes[index]) }
+            }
+        }
+        if hasAlpha, !isMultiplied || conversion != nil { run.multiplyByAlpha(count: count) }
         rows?.add(run, x: x, y: y, count: count)
     }
 
-    private static func unmultiplied(_ pixel: SIMD4<UInt16>) -> SIMD4<UInt16> {
-        guard pixel.w > 0 else { return SIMD4() }
-        let limit = SIMD4<UInt32>(repeating: 0xFFFF)
-        let colors = SIMD4<UInt32>(truncatingIfNeeded: pixel) &* 0xFFFF / UInt32(pixel.w)
-        var whole = SIMD4<UInt16>(truncatingIfNeeded: colors.clamped(lowerBound: SIMD4(), upperBound: limit))
-        whole.w = pixel.w
-        return whole
+    /// From 0 to 1; 0 for what is no number.
+    @inline(__always)
+    private static func clamped(_ pixel: SIMD4<Float>) -> SIMD4<Float> {
+        let positive = SIMD4<Float>().replacing(with: pixel, where: pixel .> 0)
+        return positive.replacing(with: 1, where: positive .> 1)
     }
 
-    /// Colours of 16 bits as a conversion takes them, and the opacity in 8 bits.
-    @inline(__always)
-    private static func scaled(_ pixel: SIMD4<UInt16>) -> SIMD4<UInt16> {
-        let codeMax = UInt32(DisplayConversion.codeMax)
-        let factors = SIMD4(codeMax, codeMax, codeMax, 0xFF)
-        let wide = SIMD4<UInt32>(truncatingIfNeeded: pixel) &* factors &+ 0x7FFF
-        return SIMD4<UInt16>(truncatingIfNeeded: wide / 0xFFFF)
+    private static func unmultiplied(_ pixel: SIMD4<Float>) -> SIMD4<Float> {
+        guard pixel.w > 0 else { return SIMD4() }
+        var colors = pixel / pixel.w
+        colors.w = pixel.w
+        return colors
     }
 }
 
