@@ -1,4 +1,5 @@
 import CHEIF
+import CJXL
 import Foundation
 import Testing
 
@@ -32,12 +33,39 @@ extension WorkerTests {
             (.webp, { testWebP(80, 60) }),
             (.webp, { testWebP(80, 60, isLossless: true) }),
             (.gif, { testGIF(80, 60, hasHole: true) }),
+            (.png, { describedPNG }),
             (.tiff, { TestTIFF(width: 80, height: 60).bytes }),
+            (.tiff, { TestTIFF(width: 80, height: 60, isSigned: true).bytes }),
             (.heic, { testHEIF(heif_compression_HEVC, 80, 64) }),
             (.avif, { testHEIF(heif_compression_AV1, 80, 64) }),
             (.jxl, { TestJXL(width: 80, height: 60, channels: 4, hasContainer: true).bytes }),
             (.jxl, { TestJXL(width: 80, height: 60, isLossless: false).bytes }),
+            (.jxl, { TestJXL(width: 80, height: 60, colors: hybrid, bits: 16, channels: 4).bytes }),
         ]
+
+        private static let hybrid = TestJXL.Colors.points(JXL_PRIMARIES_2100, JXL_TRANSFER_FUNCTION_HLG)
+
+        /// With the primaries and the power of light of another display than sRGB's.
+        private static var describedPNG: [UInt8] {
+            var bytes = TestPNG(width: 80, height: 60, kind: .deepColor).bytes
+            for (type, values) in [
+                ("gAMA", [100_000]),
+                ("cHRM", [31270, 32900, 64000, 33000, 21000, 71000, 15000, 6000]),
+            ] as [(String, [UInt32])] {
+                let whole = Array(type.utf8) + values.flatMap(bigEndian)
+                bytes.insert(
+                    contentsOf: bigEndian(UInt32(values.count * 4)) + whole + checksum(whole[...]), at: 33)
+            }
+            return bytes
+        }
+
+        private static func bigEndian(_ value: UInt32) -> [UInt8] {
+            [UInt8(value >> 24), UInt8(value >> 16 & 0xFF), UInt8(value >> 8 & 0xFF), UInt8(value & 0xFF)]
+        }
+
+        /// How often each picture is damaged: `OBSCURA_DAMAGED_PICTURES` asks for more.
+        private static let damageCount =
+            ProcessInfo.processInfo.environment["OBSCURA_DAMAGED_PICTURES"].flatMap { Int($0) } ?? 24
 
         @Test(arguments: pictures.indices)
         func `truncated pictures`(index: Int) throws {
@@ -54,7 +82,7 @@ extension WorkerTests {
             let (type, make) = Self.pictures[index]
             let bytes = try #require(make())
             var state: UInt64 = 0x0B5C_0000 + UInt64(index)
-            for _ in 0..<24 {
+            for _ in 0..<Self.damageCount {
                 var changed = bytes
                 for _ in 0..<4 {
                     state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -160,8 +188,7 @@ extension WorkerTests {
                 crc ^= UInt32(byte)
                 for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0xEDB8_8320 : crc >> 1 }
             }
-            crc = ~crc
-            return [UInt8(crc >> 24), UInt8(crc >> 16 & 0xFF), UInt8(crc >> 8 & 0xFF), UInt8(crc & 0xFF)]
+            return bigEndian(~crc)
         }
     }
 }

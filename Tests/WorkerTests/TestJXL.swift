@@ -38,7 +38,8 @@ struct TestJXL {
         return encode(
             quarters(width, height) { corner in
                 let pixel = corner.rgba(hasHole: hasHole)
-                return pixel.prefix(channels < 3 ? 1 : 3) + (hasHole ? [pixel[3]] : [])
+                let samples = pixel.prefix(channels < 3 ? 1 : 3) + (hasHole ? [pixel[3]] : [])
+                return bits == 8 ? Array(samples) : samples.flatMap { [$0, $0] }
             })
     }
 
