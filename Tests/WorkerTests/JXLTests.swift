@@ -153,13 +153,13 @@ extension WorkerTests {
                     [0, 71, 137, 188, 225, 255])
             }
             // The perceptual codes 64, 128, 148 and 192 of 255 are 5.2, 94.1, 202.4 and 1,010 nits.
-            let bright = TestJXL.Colors.points(
-                JXL_PRIMARIES_2100, JXL_TRANSFER_FUNCTION_LINEAR, nits: 10_000)
+            let bright = TestJXL.Colors.points(JXL_PRIMARIES_2100, JXL_TRANSFER_FUNCTION_LINEAR)
             var row: [UInt8] = []
             for code in [0, 34, 617, 1327, 6621, 65535] {
                 row += repeated([UInt8(code & 0xFF), UInt8(code >> 8)], 3 * 64)
             }
-            let file = TestJXL(width: 384, height: 64, colors: bright, isLossless: false, bits: 16)
+            let file = TestJXL(
+                width: 384, height: 64, colors: bright, nits: 10_000, isLossless: false, bits: 16)
             let thumbnail = try png(try #require(file.encode(repeated(row, 64))), box: 384)
             expect(fields(of: thumbnail, row: 32), [0, 37, 120, 156, 232, 255], within: 8)
         }
@@ -194,6 +194,16 @@ extension WorkerTests {
                 of: MemorySource(bytes: bytes), type: .jxl, size: PictureSize(fitting: 64))
             #expect(Data(jpeg).range(of: Data(profile)) != nil)
             #expect(try png(bytes).pixel(32, 32)[..<3] == [100, 200, 100])
+            var seen = TestJXL(width: 64, height: 64, colors: .profile(profile), isLossless: false)
+            let small = try #require(seen.encode(repeated([100, 200, 100], 64 * 64)))
+            let pixel = try png(small).pixel(32, 32)
+            // P3 by a power of about 3.4.
+            #expect(
+                pixel[0] < 10 && abs(Int(pixel[1]) - 183) <= 4 && abs(Int(pixel[2]) - 39) <= 6, "\(pixel)")
+            // 1,000 nits, which would be white if they were those of a display.
+            seen.nits = 1000
+            let white = try png(try #require(seen.encode(repeated([255, 255, 255], 64 * 64)))).pixel(32, 32)
+            #expect(white[..<3].allSatisfy { (222...240).contains($0) }, "\(white)")
         }
 
         /// An HDR picture that would have more than 64 MiB as a PNG of 16 bits.

@@ -8,8 +8,8 @@ struct TestJXL {
     enum Colors {
         /// sRGB's.
         case standard
-        /// The primaries and transfer function of H.273, and nits of the brightest code; 0: the encoder's default.
-        case points(JxlPrimaries, JxlTransferFunction, nits: Float = 0)
+        /// The primaries and transfer function of H.273.
+        case points(JxlPrimaries, JxlTransferFunction)
         /// Codes are this power of light, of a display with sRGB's primaries.
         case power(Double)
         /// Primaries of no well-known name: red, green, blue.
@@ -20,6 +20,8 @@ struct TestJXL {
     var width = 400
     var height = 300
     var colors = Colors.standard
+    /// Of the brightest code; 0: the encoder's default.
+    var nits: Float = 0
     var isLossless = true
     /// 8 or 16, with the lower byte first.
     var bits = 8
@@ -59,7 +61,7 @@ struct TestJXL {
             info.num_extra_channels = 1
             info.alpha_bits = UInt32(bits)
         }
-        if case .points(_, _, let nits) = colors { info.intensity_target = nits }
+        info.intensity_target = nits
         let settings = JxlEncoderFrameSettingsCreate(encoder, nil)
         var format = JxlPixelFormat(
             num_channels: UInt32(channels), data_type: bits == 8 ? JXL_TYPE_UINT8 : JXL_TYPE_UINT16,
@@ -134,7 +136,7 @@ struct TestJXL {
         JxlColorEncodingSetToSRGB(&encoding, channels < 3 ? JXL_TRUE : JXL_FALSE)
         switch colors {
         case .standard: break
-        case .points(let primaries, let transfer, _):
+        case .points(let primaries, let transfer):
             encoding.primaries = primaries
             encoding.transfer_function = transfer
         case .power(let power):

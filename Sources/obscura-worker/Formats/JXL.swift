@@ -13,7 +13,7 @@ final class JXLDecoder: PictureDecoder {
     /// For colours that the file describes by numbers. A profile is copied.
     private let conversion: DisplayConversion?
     private var rows: RegionReducer?
-    /// A part of a row: its codes, and the result of their conversion.
+    /// A part of a row: its codes, as a conversion takes them or of 8 bits, and the result.
     private var codes: UnsafeMutablePointer<SIMD4<UInt16>>?
     private var run: UnsafeMutablePointer<UInt8>?
 
@@ -86,22 +86,19 @@ final class JXLDecoder: PictureDecoder {
     }
 
     /// Colours that are stored as they are seen (XYB) become those of the original where code points describe it, else
-    /// sRGB's: libjxl does not convert to a profile. Light in numbers, of which codes would be too coarse for dark
-    /// parts of HDR, gets the perceptual quantizer.
+    /// sRGB's: libjxl does not convert to a profile. HDR of a profile, or in linear light, of which codes would be too
+    /// coarse for dark parts, gets the perceptual quantizer.
     private static func chooseColors(_ decoder: OpaquePointer, _ info: JxlBasicInfo) {
         guard info.uses_original_profile == JXL_FALSE else { return }
-        let original = encoding(decoder, JXL_COLOR_PROFILE_TARGET_ORIGINAL)
+        let isHDR = info.intensity_target > standardNits
         var chosen = JxlColorEncoding()
-        if original == nil {
-            JxlColorEncodingSetToSRGB(&chosen, info.num_color_channels == 1 ? JXL_TRUE : JXL_FALSE)
-        } else if let original, original.transfer_function == JXL_TRANSFER_FUNCTION_LINEAR,
-            info.intensity_target > standardNits
-        {
+        if let original = encoding(decoder, JXL_COLOR_PROFILE_TARGET_ORIGINAL) {
+            guard isHDR, original.transfer_function == JXL_TRANSFER_FUNCTION_LINEAR else { return }
             chosen = original
-            chosen.transfer_function = JXL_TRANSFER_FUNCTION_PQ
         } else {
-            return
+            JxlColorEncodingSetToSRGB(&chosen, info.num_color_channels == 1 ? JXL_TRUE : JXL_FALSE)
         }
+        if isHDR { chosen.transfer_function = JXL_TRANSFER_FUNCTION_PQ }
         // Where libjxl refuses, it says which colours it delivers instead.
         _ = JxlDecoderSetPreferredColorProfile(decoder, &chosen)
     }
@@ -110,7 +107,7 @@ final class JXLDecoder: PictureDecoder {
     private var isGray: Bool { info.num_color_channels == 1 && info.alpha_bits == 0 && conversion == nil }
 
     func decode(for placement: Placement) -> Pixels? {
-        // Of this form alone libjxl 0.7 delivers each group when it is decoded; else it first decodes the whole picture.
+        // Of this form alone libjxl 0.7 delivers each group once decoded; else it decodes the whole picture first.
         var format = JxlPixelFormat(
             num_channels: 4, data_type: JXL_TYPE_FLOAT, endianness: JXL_NATIVE_ENDIAN, align: 0)
         rows = RegionReducer(
