@@ -69,17 +69,6 @@ package final class ClusterPool: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// A part of an object, and where its bytes go.
-    package struct Read {
-        package var object: String
-        package var offset: UInt64
-        package var bytes: UnsafeMutableRawBufferPointer
-
-        package init(_ object: String, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) {
-            (self.object, self.offset, self.bytes) = (object, offset, bytes)
-        }
-    }
-
     /// Reads all parts at once, after the writes to these objects. Returns for each how many bytes there were; nil if
     /// there is no such object.
     package func read(_ parts: [Read]) throws(Errno) -> [Int?] {
@@ -117,6 +106,16 @@ package final class ClusterPool: @unchecked Sendable {
             counts.append(result < 0 ? nil : Int(result))
         }
         return counts
+    }
+
+    /// Begins to read a part of an object, not after the writes to it. Nil if that fails.
+    func startReading(_ object: String, _ range: Range<UInt64>) -> StartedRead? {
+        StartedRead(pool, object, range, meter)
+    }
+
+    /// False only if no write to an object is on its way. Never waits.
+    func mayHaveWrites(to object: String) -> Bool {
+        gathered.mayHave(object) || writes.has(object)
     }
 
     /// Reads the beginning of an array from an object. Returns how many bytes there were; 0 if there is no such object.

@@ -61,6 +61,13 @@ final class GatheredWrites: @unchecked Sendable {
         try result.get()
     }
 
+    /// False only if no write to an object waits. Never waits for batches that are being begun.
+    func mayHave(_ object: String) -> Bool {
+        guard lock.tryLock() else { return true }
+        defer { lock.unlock() }
+        return batches[object] != nil
+    }
+
     /// Calls `start` with the batches of these objects; of all if nil. Whoever waits for them then finds them begun.
     func flush(
         _ objects: Set<String>?, start: (String, Batch) throws(Errno) -> Void

@@ -129,6 +129,7 @@ enum Librados {
         "aio_read",
         (@Sendable @convention(c) (Handle, Text, Handle, UnsafeMutableRawPointer, Int, UInt64) -> Int32)
             .self)
+    static let cancel = call("aio_cancel", (@Sendable @convention(c) (Handle, Handle) -> Int32).self)
     static let startStatus = call(
         "aio_stat",
         (@Sendable @convention(c) (

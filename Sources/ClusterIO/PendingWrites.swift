@@ -33,13 +33,18 @@ final class PendingWrites: @unchecked Sendable {
     private var failed: [Write] = []
     private var isFullNow = false
 
-    /// Most bytes that wait for an answer: librados blocks its caller at 100 MiB.
-    private static let bytesMax = 64 << 20
+    /// Most bytes that wait for an answer. Librados has copies of its own, and blocks its caller at 100 MiB.
+    private static let bytesMax = 32 << 20
 
     /// Whether the cluster had no room for the newest write that takes some.
     var isFull: Bool {
         get { lock.withLock { isFullNow } }
         set { lock.withLock { isFullNow = newValue } }
+    }
+
+    /// Whether a write to an object is on its way, or failed and will be repeated.
+    func has(_ object: String) -> Bool {
+        lock.withLock { counts[object] != nil || failed.contains { $0.object == object } }
     }
 
     var firstFailed: Write? { lock.withLock { failed.first } }

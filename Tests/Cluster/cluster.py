@@ -19,6 +19,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import evidence
 from beside import beside
+from busy import busy
 from desk import VAULT, Desk, Failed, put, require
 from kills import losses, rounds
 
@@ -255,6 +256,7 @@ def main():
         else:
             promises(desk)
             beside(desk)
+            busy(desk)
         rounds(desk, arguments.rounds, arguments.seed)
         print("cluster: all good")
     except (Failed, OSError) as error:

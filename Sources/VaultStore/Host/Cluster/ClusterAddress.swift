@@ -22,7 +22,7 @@ struct ClusterAddress: Equatable {
     func connected() throws(VaultError) -> ClusterPool {
         do throws(Errno) { return try ClusterPool(pool: pool, namespace: namespace) } catch {
             if error.rawValue == ELIBACC {
-                throw .system(error, "a vault on a cluster takes librados2: install it")
+                throw .system(error, "a vault on a cluster takes librados2: install obscura-ceph")
             }
             throw .system(error, "cannot reach pool \(pool) of the Ceph cluster")
         }
@@ -80,15 +80,5 @@ struct ClusterAddress: Equatable {
             (0..<Geometry.segmentsMax).contains(segment), self.object(segment, index) == object
         else { return nil }
         return (segment, index)
-    }
-}
-
-extension ClusterPool.Read {
-    /// Zeroes the bytes that an object lacks: it is shorter, or there is none.
-    ///
-    /// - Parameter count: as `ClusterPool.read` returns it.
-    func fillHole(after count: Int?) {
-        let found = count ?? 0
-        if found < bytes.count { bytes.slice(found, bytes.count - found).zero() }
     }
 }

@@ -11,13 +11,19 @@ import VaultFormat
 final class ClusterSegments: SegmentHost, @unchecked Sendable {
     private let vault: VaultCluster
     private let layout: SegmentLayout
+    private let recent: RecentBytes
     private let lock = Lock()
     /// Segments that are known to exist.
     private var known: Set<Int> = []
+    /// Where content was written last.
+    private var written: (segment: Int, end: UInt64)?
 
     private static let objectBytes = ClusterAddress.objectBytes
 
-    init(_ vault: VaultCluster, _ layout: SegmentLayout) { (self.vault, self.layout) = (vault, layout) }
+    init(_ vault: VaultCluster, _ layout: SegmentLayout) {
+        (self.vault, self.layout) = (vault, layout)
+        recent = RecentBytes(vault.pool)
+    }
 
     private var pool: ClusterPool { vault.pool }
 
@@ -34,15 +40,28 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(StoreError) {
         let reads = ClusterAddress.reads(bytes, at: offset) { object(segment, $0) }
-        let counts: [Int?]
-        do throws(Errno) { counts = try pool.read(reads) } catch { throw failed(error) }
-        if counts.contains(nil), !exists(segment) { throw .damaged }
-        for (read, count) in zip(reads, counts) { read.fillHole(after: count) }
+        let exist: Bool
+        do throws(Errno) { exist = try recent.read(reads) } catch { throw failed(error) }
+        if !exist, !exists(segment) { throw .damaged }
     }
+
+    func willRead(_ segment: Int, _ range: Range<UInt64>) {
+        if isBeingWritten(segment, range.lowerBound) { return }
+        for part in ClusterAddress.parts(range) { recent.willRead(object(segment, part.index), part.range) }
+    }
+
+    /// Photos that come in are read in part, one after another: what follows is the place of the next one.
+    private func isBeingWritten(_ segment: Int, _ offset: UInt64) -> Bool {
+        guard let written = lock.withLock({ written }), written.segment == segment else { return false }
+        return offset < written.end + Self.writtenBytes && written.end < offset + Self.writtenBytes
+    }
+
+    private static let writtenBytes: UInt64 = 16 << 20
 
     func write(
         _ segment: Int, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind
     ) throws(StoreError) {
+        if kind != .other { lock.withLock { written = (segment, offset + UInt64(bytes.count)) } }
         guard exists(segment) else { throw .segmentMissing(segment) }
         do throws(Errno) {
             try vault.lease.requireHeld()
@@ -50,19 +69,30 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
             if isRoot { try pool.settle() }
             var done = 0
             for part in ClusterAddress.parts(offset..<offset + UInt64(bytes.count)) {
-                let some = bytes.slice(done, part.range.count)
-                if kind == .other && !isRoot {
-                    try pool.gather(
-                        some, at: part.range.lowerBound, on: object(segment, part.index),
-                        lock: vault.lockNeeded(segment, part.index))
-                } else {
-                    try start(
-                        .write(some, at: part.range.lowerBound), segment, part.index,
-                        kind == .other ? .force : .refuse)
-                }
+                try write(bytes.slice(done, part.range.count), segment, part, kind, isRoot: isRoot)
                 done += part.range.count
             }
         } catch { throw failed(error) }
+    }
+
+    private func write(
+        _ bytes: UnsafeRawBufferPointer, _ segment: Int, _ part: (index: Int, range: Range<UInt64>),
+        _ kind: WriteKind, isRoot: Bool
+    ) throws(Errno) {
+        let (object, offset) = (object(segment, part.index), part.range.lowerBound)
+        var kept: [UInt8]?
+        // Also of a write that failed.
+        defer { recent.replace(object, part.range, by: kept) }
+        switch kind {
+        case .head, .body:
+            // A photo's beginning and end are read soon, for its day and what belongs to it.
+            let copy = Array(bytes)
+            try start(.writeArray(copy, at: offset), segment, part.index, .refuse)
+            kept = copy
+        case .other where isRoot: try start(.write(bytes, at: offset), segment, part.index)
+        case .other:
+            try pool.gather(bytes, at: offset, on: object, lock: vault.lockNeeded(segment, part.index))
+        }
     }
 
     private func start(
@@ -146,7 +176,10 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     func giveBack(_ segment: Int, _ range: Range<UInt64>) {
         // Without it the bytes keep their room until they are written over.
-        for part in ClusterAddress.parts(range) { try? start(.zeros(part.range), segment, part.index) }
+        for part in ClusterAddress.parts(range) {
+            try? start(.zeros(part.range), segment, part.index)
+            recent.replace(object(segment, part.index), part.range)
+        }
     }
 
     func remove(_ segment: Int) -> Bool { cut(segment, to: 0) && remove(object(segment)) }
@@ -164,6 +197,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
             let rest = end - UInt64(last) * Self.objectBytes
             if size > rest {
                 try pool.apply(locked(.truncation(rest), segment, last), on: object(segment, last))
+                recent.replace(object(segment, last), rest..<size)
             }
             return true
         } catch {
@@ -179,6 +213,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         } catch {
             if error != .noEntry { return false }
         }
+        recent.replace(object, 0..<Self.objectBytes)
         if let segment = vault.address.place(of: object), segment.index == 0 {
             lock.withLock { _ = known.remove(segment.segment) }
         }

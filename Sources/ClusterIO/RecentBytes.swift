@@ -1,0 +1,130 @@
+package import LinuxIO
+
+/// Bytes of objects that were read or written just before, or will be read soon: to a vault on a cluster what the
+/// kernel's page cache is to one in files. All writes to these objects go through the pool, and are told here.
+///
+/// Several programs, or several requests of one, that want the same bytes read them once.
+///
+/// Unchecked Sendable: `parts` is guarded by `lock`.
+package final class RecentBytes: @unchecked Sendable {
+    private enum Content {
+        case written([UInt8])
+        case read(StartedRead)
+    }
+
+    private let pool: ClusterPool
+    private let lock = Lock()
+    private var parts = RecentParts<Content>(bytesMax: bytesMax, countMax: countMax)
+
+    private static let bytesMax = 12 << 20
+    private static let countMax = 128
+    /// Smaller reads are of pages, which have a cache of their own.
+    private static let readBytesMin = 64 << 10
+    /// One that waits for the beginning of what is read ahead need not wait for all of it.
+    private static let aheadBytesMax = 1 << 20
+
+    package init(_ pool: ClusterPool) { self.pool = pool }
+
+    deinit {
+        // Nobody waits for the answers, which may take as long as a server is down.
+        for part in parts.parts { cancel(part) }
+    }
+
+    // MARK: Reading
+
+    /// Reads all parts, after the writes to these objects. Bytes that an object lacks are zeros. Returns whether all
+    /// objects exist.
+    package func read(_ reads: [ClusterPool.Read]) throws(Errno) -> Bool {
+        var waiting: [(read: ClusterPool.Read, part: RecentParts<Content>.Part)] = []
+        var others: [ClusterPool.Read] = []
+        for read in reads {
+            lock.withLock {
+                for piece in parts.pieces(of: read.object, read.range) {
+                    let some = read.part(piece.range)
+                    if let part = piece.part ?? begin(read.object, piece.range, atLeast: Self.readBytesMin) {
+                        waiting.append((some, part))
+                    } else {
+                        others.append(some)
+                    }
+                }
+            }
+        }
+        var exist = try readNow(others)
+        for (read, part) in waiting { exist = try finish(read, part) && exist }
+        return exist
+    }
+
+    private func finish(
+        _ read: ClusterPool.Read, _ part: RecentParts<Content>.Part
+    ) throws(Errno) -> Bool {
+        let offset = Int(read.offset - part.range.lowerBound)
+        switch part.content {
+        case .written(let bytes):
+            bytes.withUnsafeBytes {
+                read.bytes.copyMemory(
+                    from: UnsafeRawBufferPointer(rebasing: $0[offset..<offset + read.bytes.count]))
+            }
+            return true
+        case .read(let started):
+            if let exists = started.copy(from: offset, to: read.bytes) { return exists }
+            replace(part.object, part.range)
+            return try readNow([read])
+        }
+    }
+
+    private func readNow(_ reads: [ClusterPool.Read]) throws(Errno) -> Bool {
+        guard !reads.isEmpty else { return true }
+        var exist = true
+        for (read, count) in zip(reads, try pool.read(reads)) {
+            read.fillHole(after: count)
+            exist = exist && count != nil
+        }
+        return exist
+    }
+
+    /// Begins to read what is not kept, for requests to come.
+    package func willRead(_ object: String, _ range: Range<UInt64>) {
+        lock.withLock {
+            for piece in parts.pieces(of: object, range) where piece.part == nil {
+                var start = piece.range.lowerBound
+                while start < piece.range.upperBound {
+                    let end = min(piece.range.upperBound, start + UInt64(Self.aheadBytesMax))
+                    if begin(object, start..<end, atLeast: 1) == nil { return }
+                    start = end
+                }
+            }
+        }
+    }
+
+    /// With the lock held: so a write that begins after this look removes the part, by `replace`. Nil if a write
+    /// to the object is on its way, which would have to be waited for, or if the range is small.
+    private func begin(
+        _ object: String, _ range: Range<UInt64>, atLeast bytes: Int
+    ) -> RecentParts<Content>.Part? {
+        guard range.count >= bytes, !pool.mayHaveWrites(to: object),
+            let started = pool.startReading(object, range)
+        else { return nil }
+        let part = RecentParts<Content>.Part(object: object, range: range, content: .read(started))
+        for removed in parts.insert(part) { cancel(removed) }
+        return part
+    }
+
+    // MARK: Writing
+
+    /// Called once a write to a range has begun, or has failed.
+    ///
+    /// - Parameter bytes: those to keep, as they will be read soon; nil for none.
+    package func replace(_ object: String, _ range: Range<UInt64>, by bytes: [UInt8]? = nil) {
+        lock.withLock {
+            let removed =
+                bytes.map { parts.insert(.init(object: object, range: range, content: .written($0))) }
+                ?? parts.remove(object, range)
+            for part in removed { cancel(part) }
+        }
+    }
+
+    /// Somebody who waits for it reads the bytes by itself.
+    private func cancel(_ part: RecentParts<Content>.Part) {
+        if case .read(let started) = part.content { started.cancel() }
+    }
+}

@@ -1,0 +1,74 @@
+import Glibc
+import LinuxIO
+
+/// A read of a part of an object that runs beside others. It belongs to its callback as well, until it is answered.
+///
+/// Unchecked Sendable: `answer` and `request` are guarded by `lock`; the bytes are not changed once there is an answer.
+final class StartedRead: @unchecked Sendable {
+    private let bytes: UnsafeMutableRawBufferPointer
+    private let pool: Librados.Handle
+    private var completion: Librados.Handle?
+    private let lock = Lock()
+    private let hasEnded = Condition()
+    private var request: RequestMeter.Request?
+    /// The number of bytes, or an error as a negative number.
+    private var answer: Int32?
+
+    /// Nil if it could not be begun.
+    init?(_ pool: Librados.Handle, _ object: String, _ range: Range<UInt64>, _ meter: RequestMeter) {
+        bytes = .allocate(byteCount: range.count, alignment: 4096)
+        self.pool = pool
+        let owner = Unmanaged.passRetained(self)
+        let made = Librados.makeCompletion(
+            owner.toOpaque(),
+            { completion, owner in
+                guard let completion, let owner else { return }
+                Unmanaged<StartedRead>.fromOpaque(owner).takeRetainedValue().end(Librados.result(completion))
+            }, &completion)
+        guard made == 0, let completion, let start = bytes.baseAddress else {
+            owner.release()
+            return nil
+        }
+        request = meter.begin(.read, bytes: range.count)
+        guard Librados.startRead(pool, object, completion, start, range.count, range.lowerBound) == 0 else {
+            owner.release()
+            return nil
+        }
+    }
+
+    deinit {
+        if let completion { Librados.release(completion) }
+        bytes.deallocate()
+    }
+
+    private func end(_ result: Int32) {
+        lock.withLock {
+            answer = result
+            request = nil
+            hasEnded.signalAll()
+        }
+    }
+
+    /// Ends it with an error, if it is not answered yet.
+    func cancel() {
+        let isOver = lock.withLock { answer != nil }
+        if !isOver, let completion { _ = Librados.cancel(pool, completion) }
+    }
+
+    /// Waits for the answer, and copies the bytes from an offset on. Those that the object lacks are zeros. Returns
+    /// whether there is such an object; nil if reading failed.
+    func copy(from offset: Int, to buffer: UnsafeMutableRawBufferPointer) -> Bool? {
+        let answer = lock.withLock { () -> Int32 in
+            while true {
+                if let answer = self.answer { return answer }
+                hasEnded.wait(lock)
+            }
+        }
+        guard answer >= 0 || answer == -ENOENT else { return nil }
+        let found = max(0, min(Int(max(answer, 0)) - offset, buffer.count))
+        buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + found]))
+        UnsafeMutableRawBufferPointer(rebasing: buffer[found...]).initializeMemory(
+            as: UInt8.self, repeating: 0)
+        return answer >= 0
+    }
+}
