@@ -77,7 +77,12 @@ expect "a wrong password is status 4" as_user 'echo two >bad; chmod 600 bad; obs
 expect "completions are there" inside sh -c \
     'test -s /usr/share/bash-completion/completions/obscura && test -s /usr/share/zsh/vendor-completions/_obscura'
 
-inside apt-get -y -q purge obscura >>"$packages/apt.log" 2>&1
+expect "nothing of Ceph is installed, and a vault there says what it takes" as_user \
+    '! ls /usr/lib/*/librados.so.2 2>/dev/null && obscura info ceph:photos/family 2>&1 | grep -q "install obscura-ceph"'
+inside apt-get -y -q --no-install-recommends install "/packages/obscura-ceph_${version}_amd64.deb" >>"$packages/apt.log" 2>&1
+expect "with obscura-ceph it looks for the cluster" as_user \
+    'obscura info ceph:photos/family 2>&1 | grep -q "cannot reach pool photos"'
+for package in obscura-ceph obscura; do inside apt-get -y -q purge $package; done >>"$packages/apt.log" 2>&1
 inside apt-get -y -q --purge autoremove >>"$packages/apt.log" 2>&1
 rm -rf "${root:?}/home/u"
 find "$root" -xdev -path "$root/packages" -prune -o -path "$root/var" -prune -o -print | sort >"$packages/after"
