@@ -5,9 +5,9 @@ internal import PhotoLibrary
 internal import Synchronization
 
 /// The library of a mount beside one that writes: another one takes its place when there is a newer state, once a
-/// minute, and whenever something does not open because it was overwritten.
+/// minute, when a user asks for it, and whenever something does not open because it was overwritten.
 ///
-/// Unchecked Sendable: `isEnding` is guarded by `lock`.
+/// Unchecked Sendable: `isEnding` and `isAsked` are guarded by `lock`.
 final class FollowedLibrary: @unchecked Sendable {
     private let state: Mutex<(current: Library, former: Library?)>
     private let renewals = Atomic<Int>(0)
@@ -16,6 +16,7 @@ final class FollowedLibrary: @unchecked Sendable {
     private let lock = Lock()
     private let wake = Condition()
     private var isEnding = false
+    private var isAsked = false
 
     private static let pauseMilliseconds: Int64 = 60_000
     /// The kernel asks again after so many seconds, as nobody tells it what has changed.
@@ -52,11 +53,22 @@ final class FollowedLibrary: @unchecked Sendable {
         }
     }
 
-    /// Returns whether it has ended, after so long at most.
+    /// Has a newer state looked for now, without waiting for it.
+    func lookNow() {
+        lock.withLock {
+            isAsked = true
+            wake.signalAll()
+        }
+    }
+
+    /// Returns whether it has ended, after so long at most, or once a newer state is asked for.
     private func isOver(within milliseconds: Int64) -> Bool {
         let end = MonotonicClock.milliseconds + milliseconds
         return lock.withLock {
-            while !isEnding, MonotonicClock.milliseconds < end { wake.wait(lock, untilMilliseconds: end) }
+            while !isEnding, !isAsked, MonotonicClock.milliseconds < end {
+                wake.wait(lock, untilMilliseconds: end)
+            }
+            isAsked = false
             return isEnding
         }
     }

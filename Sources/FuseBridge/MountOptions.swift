@@ -20,7 +20,8 @@ public struct MountOptions: Sendable {
     /// Unmounts after this many seconds without use and without open files. Nil: never.
     public var idleSeconds: Int?
     /// SIGTERM, SIGINT, SIGHUP, SIGPWR and SIGUSR1 unmount, from the session's creation on. One that comes before `run`
-    /// takes effect when `run` is called. At most one such session per process at a time.
+    /// takes effect when `run` is called. At most one such session per process at a time. Of a library that follows
+    /// another mount, SIGHUP looks for a newer state instead, unless the process has a terminal.
     public var handlesSignals = true
 
     /// How long open files are still served after a lazy unmount. Then they fail with ENOTCONN.

@@ -161,6 +161,8 @@ public final class MountSession: @unchecked Sendable {
                 return .requested
             case .handoverRequested:
                 if takeDownIfUnwritten() { return .requested }
+            case .signal(SIGHUP) where bridge.followed != nil && !SignalWatch.hasTerminal:
+                bridge.followed?.lookNow()
             case .signal(let number):
                 // First of all: a request that waits for the disk also holds up everything that waits for that request.
                 if number == SIGUSR1 { library.giveUp() }

@@ -11,9 +11,16 @@ private let signalDescriptor = Atomic<Int32>(-1)
 /// signal, which would end the process.
 final class SignalWatch {
     private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR, SIGUSR1]
+    /// Whether this process had a terminal when it was first asked for. Then SIGHUP says that it was closed.
+    static let hasTerminal = {
+        let terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
+        if terminal >= 0 { close(terminal) }
+        return terminal >= 0
+    }()
     private var previous: [(number: Int32, action: sigaction)] = []
 
     init(_ control: ControlPipe) {
+        _ = Self.hasTerminal
         signalDescriptor.store(control.writeEnd, ordering: .sequentiallyConsistent)
         for number in Self.numbers { install(number, sendToPipe) }
         for number in [SIGPIPE, SIGALRM, SIGUSR2] { install(number, SIG_IGN) }

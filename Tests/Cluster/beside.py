@@ -1,12 +1,16 @@
 """A mount that only reads, beside one that writes: it shows what was published, or an error, and nothing else."""
 import errno
+import fcntl
 import os
+import pty
 import random
 import signal
+import subprocess
+import termios
 import threading
 import time
 
-from desk import VAULT, put, require
+from desk import PASSWORD, VAULT, put, require
 
 REFRESH_SECONDS = 60
 # What a read may answer where the other mount is overwriting what it needs.
@@ -84,6 +88,47 @@ def renewals(place):
     return int(next(line.split("=")[1] for line in lines if line.startswith("renewals=")))
 
 
+def wait_for(path, seconds, text):
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        require(time.monotonic() < deadline, text)
+        time.sleep(0.1)
+
+
+def take_terminal():
+    """Makes the standard output the terminal of a session of its own."""
+    os.setsid()
+    fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+
+
+def hangups(desk, options):
+    """SIGHUP shows what is new at once. Where there is a terminal it says that this was closed."""
+    writer, reader = desk.places
+    # Right after a look of its own.
+    before = renewals(reader)
+    put(writer / "albums/minute", b"minute")
+    while renewals(reader) == before:
+        desk.progress = time.monotonic()
+        time.sleep(0.5)
+    for number in range(3):
+        put(writer / f"albums/asked{number}", b"asked")
+        os.kill(desk.daemon(reader), signal.SIGHUP)
+        wait_for(reader / f"albums/asked{number}", 8, "SIGHUP shows nothing new")
+    desk.unmount(reader)
+    master, slave = pty.openpty()
+    program = subprocess.Popen(
+        [desk.program, "mount", "-f", VAULT, reader, "--password-stdin", *options], stdin=subprocess.PIPE,
+        stdout=slave, stderr=slave, env=desk.cluster.environment, cwd=desk.dir, preexec_fn=take_terminal)
+    os.close(slave)
+    program.stdin.write(PASSWORD.encode())
+    program.stdin.close()
+    wait_for(reader / "albums/asked0", 30, "not mounted in the foreground")
+    os.close(master)
+    program.wait(30)
+    require(not os.path.ismount(reader), "mounted after its terminal was closed")
+    desk.mount(reader, *options)
+
+
 def beside(desk, seconds=90):
     """A reader whose user may not write to the cluster, beside a writer."""
     writer, reader = desk.places
@@ -111,6 +156,7 @@ def beside(desk, seconds=90):
     while not (reader / "albums/fresh").exists():
         require(time.monotonic() < deadline, "nothing new is shown")
         time.sleep(0.5)
+    hangups(desk, options)
     held = open(reader / "albums/e0", "rb")
     editor = Editor(writer)
     editor.start()
