@@ -79,7 +79,8 @@ public func eventually(secondsMax: Int = 60, _ condition: () throws -> Bool) ret
     var attempts = 0
     while attempts < 100 || ContinuousClock.now < end {
         if try condition() { return true }
-        usleep(2000)
+        // Seldom after a while: many tests wait at the same time.
+        usleep(attempts < 50 ? 2000 : 10_000)
         attempts += 1
     }
     return try condition()

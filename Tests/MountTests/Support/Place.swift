@@ -103,10 +103,14 @@ final class Place {
     /// The process that serves the mount; nil where there is none.
     var daemon: pid_t? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        // Every test looks for it among all processes, and again until it has ended.
+        let end = Array("\0\(mountPoint)\0".utf8)
         return names.compactMap { pid_t($0) }.first { process in
             let line = contents(ofFile: "/proc/\(process)/cmdline") ?? []
-            let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-            return words.dropFirst().first == "--daemon" && words.last == mountPoint
+            guard line.count > end.count, memcmp(Array(line.suffix(end.count)), end, end.count) == 0 else {
+                return false
+            }
+            return line.split(separator: 0).dropFirst().first?.elementsEqual("--daemon".utf8) == true
         }
     }
 
