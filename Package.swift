@@ -21,7 +21,7 @@ func layer(
 }
 
 /// A C library of Debian's, known to Swift by a module map.
-func system(_ name: String, pkgConfig: String, package: String) -> Target {
+func system(_ name: String, pkgConfig: String?, package: String) -> Target {
     .systemLibrary(
         name: name, path: "Sources/System/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
@@ -65,7 +65,8 @@ let package = Package(
         system("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
         system("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
         system("CHEIF", pkgConfig: "libheif", package: "libheif-dev"),
-        system("CJXL", pkgConfig: "libjxl", package: "libjxl-dev"),
+        // Its flags are those of libhwy, which every build would warn of; it needs none.
+        system("CJXL", pkgConfig: nil, package: "libjxl-dev"),
         system("CFreeType", pkgConfig: "freetype2", package: "libfreetype-dev"),
         system("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
         system("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),

@@ -27,6 +27,9 @@ private struct SleepManager {
     private static let interface = "org.freedesktop.login1.Manager"
 
     /// Subscribes to the signal, and holds an inhibitor as long as the process lives. Nil if there is no logind.
+    ///
+    /// An inhibitor may be refused: where polkit is missing, logind grants it to root alone. The mount is asked to end
+    /// all the same, while the machine already goes to sleep.
     init?() {
         var connection: OpaquePointer?
         guard sd_bus_open_system(&connection) >= 0, let connection else { return nil }
@@ -35,7 +38,7 @@ private struct SleepManager {
         let result = sd_bus_match_signal(
             bus, nil, Self.destination, Self.path, Self.interface, "PrepareForSleep",
             { message, _, _ in announceSleep(message) }, nil)
-        guard result >= 0, inhibit() else { return nil }
+        guard result >= 0, [0, -EACCES, -EPERM].contains(inhibit()) else { return nil }
     }
 
     /// Waits for the mount's process to end. Returns false if the bus is lost.
@@ -54,26 +57,24 @@ private struct SleepManager {
     }
 
     /// Inhibit(what, who, why, mode): logind delays sleep until all copies of the descriptor it returns are closed.
-    private func inhibit() -> Bool {
+    /// Returns 0, or a negative error number.
+    private func inhibit() -> Int32 {
         var (call, reply): (OpaquePointer?, OpaquePointer?) = (nil, nil)
         defer {
             sd_bus_message_unref(call)
             sd_bus_message_unref(reply)
         }
-        guard
-            sd_bus_message_new_method_call(
-                bus, &call, Self.destination, Self.path, Self.interface, "Inhibit") >= 0
-        else { return false }
-        for word in ["sleep", "obscura", "A vault is being locked", "delay"] {
-            guard word.withCString({ sd_bus_message_append_basic(call, CChar(UInt8(ascii: "s")), $0) }) >= 0
-            else { return false }
+        var result = sd_bus_message_new_method_call(
+            bus, &call, Self.destination, Self.path, Self.interface, "Inhibit")
+        for word in ["sleep", "obscura", "A vault is being locked", "delay"] where result >= 0 {
+            result = word.withCString { sd_bus_message_append_basic(call, CChar(UInt8(ascii: "s")), $0) }
         }
         var descriptor: Int32 = -1
-        guard sd_bus_call(bus, call, 0, nil, &reply) >= 0,
-            sd_bus_message_read_basic(reply, CChar(UInt8(ascii: "h")), &descriptor) >= 0
-        else { return false }
+        if result >= 0 { result = sd_bus_call(bus, call, 0, nil, &reply) }
+        if result >= 0 { result = sd_bus_message_read_basic(reply, CChar(UInt8(ascii: "h")), &descriptor) }
+        if result < 0 { return result }
         // The message's own descriptor is closed with the message.
-        return fcntl(descriptor, F_DUPFD_CLOEXEC, 3) >= 0
+        return fcntl(descriptor, F_DUPFD_CLOEXEC, 3) >= 0 ? 0 : -errno
     }
 }
 
