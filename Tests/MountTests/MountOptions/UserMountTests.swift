@@ -243,8 +243,8 @@ import Testing
             mkdir over/upper over/work
             sbin=$(readlink -f /sbin)
             mount -t overlay overlay -o lowerdir=$sbin,upperdir=over/upper,workdir=over/work $sbin
-            ln -s "$PWD/bin/obscura" /sbin/mount.obscura
-            ln -s "$PWD/bin/obscura" /sbin/mount.fuse.obscura
+            ln -sf "$PWD/bin/obscura" /sbin/mount.obscura
+            ln -sf "$PWD/bin/obscura" /sbin/mount.fuse.obscura
             trap 'umount D 2>/dev/null || true' EXIT
             for type in obscura fuse.obscura; do
                 mount -t $type "$PWD/V" "$PWD/D" \

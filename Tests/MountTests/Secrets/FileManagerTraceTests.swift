@@ -48,11 +48,11 @@ import Testing
         #expect(try place.traces(of: word) == [])
         let kept = try session.ask(
             """
-            printf 'one\\n' | bin/obscura mount V D --password-stdin
+            printf 'one\\n' | bin/obscura mount V D --password-stdin 2>&1
             cat D/.Trash-*/files/\(word).jpg | base64 -w 0; echo; sed -n 's/^Path=//p' D/.Trash-*/info/*
             bin/obscura unmount D
             """)
-        #expect(kept == "\(photo)\nalbums/\(word)/\(word).jpg")
+        #expect(kept?.hasSuffix("\(photo)\nalbums/\(word)/\(word).jpg") == true, "\(kept ?? "")")
         _ = try session.end()
     }
 
