@@ -53,7 +53,7 @@ final class FollowedLibrary: @unchecked Sendable {
         }
     }
 
-    /// Has a newer state looked for now, without waiting for it.
+    /// Looks for a newer state now, on the thread that follows the writer; does not wait for it.
     func lookNow() {
         lock.withLock {
             isAsked = true
