@@ -32,7 +32,7 @@ import Testing
             try place.source("p\(number).jpg", jpeg("2024-05-01", more: number))
         }
         try place.mount()
-        try place.shell("mkdir D/albums/A; cp source/* D/albums/A/; sync -f D")
+        try place.shell("mkdir D/albums/A; cp source/* D/albums/A/; sync D")
     }
 
     /// Answers to threads that may never get one.

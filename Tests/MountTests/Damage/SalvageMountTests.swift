@@ -71,7 +71,7 @@ import VaultStore
             for n in 1 2 3 4 5 6 7 8; do
                 cp source/a.jpg D/albums/A/$n.jpg; head -c 3000000 /dev/urandom >> D/albums/A/$n.jpg
             done
-            sync -f D; cp -a D/albums/A before; cmp D/albums/A/.versions/1.jpg/original source/a.jpg
+            sync D; cp -a D/albums/A before; cmp D/albums/A/.versions/1.jpg/original source/a.jpg
             """)
         try place.unmount()
         try place.shell("rm V/segments/00000[01].seg; mv V/segments/000003.seg away")

@@ -61,7 +61,7 @@ import VaultCrypto
         try place.mount(password: Self.password, variables: [Self.stopping + "=1"])
         try place.shell(
             """
-            cp source/* D/albums; sync -f D; cat D/albums/*.jpg D/albums/.thumbs/*.jpg >/dev/null
+            cp source/* D/albums; sync D; cat D/albums/*.jpg D/albums/.thumbs/*.jpg >/dev/null
             rm D/albums/1.jpg; mv D/albums/2.jpg D/albums/9.jpg; setfattr -n user.a -v b D/albums/9.jpg; sync D
             """)
         return place

@@ -17,7 +17,7 @@ struct DeadHostTests {
             head -c 3000000 /dev/urandom >some; cp some D/albums/old; cp some D/albums/gone
             cd D; T=.Trash-$(id -u); mkdir -p -m 700 $T/files $T/info
             printf '[Trash Info]\\nPath=albums/gone\\nDeletionDate=2026-01-02T03:04:05\\n' >$T/info/gone.trashinfo
-            mv albums/gone $T/files/gone; sync -f .
+            mv albums/gone $T/files/gone; sync .
             """)
         try place.shell("kill -9 $(pgrep -f '^bindfs \(place.root)/real')")
         var refusals = 0
