@@ -26,8 +26,9 @@ func system(_ name: String, pkgConfig: String?, package: String) -> Target {
         name: name, path: "Sources/System/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
-/// For what tests do not wait for: optimising it would take longer than they do.
-let unoptimised = settings + [.unsafeFlags(["-Onone"])]
+/// For what tests do not wait for: optimising it would take longer than they do. Nothing waits for their module files
+/// either, which would have the compiler check all types twice.
+let unoptimised = settings + [.unsafeFlags(["-Onone", "-no-emit-module-separately-wmo"])]
 
 /// A target of tests.
 ///

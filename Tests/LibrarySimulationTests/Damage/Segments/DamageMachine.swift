@@ -146,7 +146,8 @@ final class DamageMachine {
         var repaired = try look()
         // Bytes from before an edit, or of a removed file, which come up when newer ones are away, may go with their
         // return.
-        repaired.whole = repaired.whole.filter { before.contents.contains($0.value) }
+        let contents = before.contents
+        repaired.whole = repaired.whole.filter { contents.contains($0.value) }
         // As may a name that the repair has numbered, because the removed file had the plain one.
         repaired.unreadable.formIntersection(before.whole.keys)
         // Everything, or all but the roots, whose state would be the one from before the repair.
@@ -157,10 +158,10 @@ final class DamageMachine {
         story.append(isAll ? "all put back" : "put back but for the roots")
         try judge(try repair(), "put back", since: isRolledBack ? nil : repaired)
         let last = try look()
-        let missing = before.contents.subtracting(last.contents)
+        let missing = contents.subtracting(last.contents)
         // With the roots of an older copy alone the vault is that copy, which nothing outside it contradicts.
         if isAll || !isRolledBack {
-            try require(missing.isEmpty, "\(missing.count) files are lost of \(before.contents.count)")
+            try require(missing.isEmpty, "\(missing.count) files are lost of \(contents.count)")
         }
     }
 
