@@ -158,7 +158,7 @@ public struct DateCandidate: Sendable, Equatable {
     }
 }
 
-/// The source of a photo's date: the value of `user.obscura.captured.source`.
+/// The source of a photo's date: the value of `user.obscura.captured.source`. Sources are tried in this order.
 public enum DateSource: String, Sendable, CaseIterable {
     /// An XMP file beside the photo.
     case sidecar = "sidecar"

@@ -83,11 +83,16 @@ public func zonedCaptureDate(
     return CaptureDate(time: time, source: .mtime, mountOffset: offset)
 }
 
-/// The order in which dates are tried.
-private let captureOrder: [DateSource] = [
-    .dateTimeOriginal, .xmp, .iptc, .dateTimeDigitized, .quickTimeCreationDate,
-    .quickTimeMovieHeader, .gps, .fileName, .dateTime,
-]
+/// The sources of a photo and of its name, in the order in which they are tried: that of their declaration.
+private let captureOrder = DateSource.allCases.filter { source in
+    switch source {
+    case .dateTimeOriginal, .xmp, .iptc, .dateTimeDigitized, .quickTimeCreationDate, .quickTimeMovieHeader,
+        .gps,
+        .fileName, .dateTime:
+        true
+    case .sidecar, .mtime, .moved, .kept: false
+    }
+}
 
 /// Niépce's view from the window at Le Gras.
 private let firstPhotographYear = 1826

@@ -92,7 +92,8 @@ extension CatalogueMender {
             // With the owner of the others.
             try execute(
                 """
-                INSERT OR IGNORE INTO inode SELECT ?1, 16877, coalesce(max(uid), 0), coalesce(max(gid), 0), 0, 2, 0, 0,
+                INSERT OR IGNORE INTO inode(\(Self.filledColumns))
+                SELECT ?1, 16877, coalesce(max(uid), 0), coalesce(max(gid), 0), 0, 2, 0, 0,
                     0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 FROM inode WHERE ino < 4 AND \(ConstraintSQL.isDirectory)
                 """, [.number(ino)])
             try execute(

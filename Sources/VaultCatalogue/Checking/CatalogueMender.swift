@@ -227,12 +227,19 @@ public final class CatalogueMender {
         let ino = try next("ino")
         try execute(
             """
-            INSERT INTO inode SELECT ?1, 16384 | (mode & 511), uid, gid, 0, 2, 0, 0, 0, 0, ino, ?3, 0,
+            INSERT INTO inode(\(Self.filledColumns))
+            SELECT ?1, 16384 | (mode & 511), uid, gid, 0, 2, 0, 0, 0, 0, ino, ?3, 0,
                 \(Self.now), 0, \(Self.now), 0, \(Self.now), 0 FROM inode WHERE ino = ?2
             """, [.number(ino), .number(parent), .number(day)])
         try addName(name, of: ino, in: parent)
         return ino
     }
+
+    /// The columns of `inode` to which a mender gives values. Others have their defaults.
+    static let filledColumns = """
+        ino, mode, uid, gid, rdev, nlink, size, allocated, content, version, parent, day, flags,
+        atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns
+        """
 
     private static let now = "CAST(strftime('%s', 'now') AS INTEGER)"
 
@@ -241,7 +248,8 @@ public final class CatalogueMender {
         let (ino, parent) = (try next("ino"), try recoveredDirectory())
         try execute(
             """
-            INSERT INTO inode SELECT ?1, 32768 | 420, uid, gid, 0, 1, 0, 0, ?3, 1, 0, 0, 0,
+            INSERT INTO inode(\(Self.filledColumns))
+            SELECT ?1, 32768 | 420, uid, gid, 0, 1, 0, 0, ?3, 1, 0, 0, 0,
                 \(Self.now), 0, \(Self.now), 0, \(Self.now), 0 FROM inode WHERE ino = ?2
             """, [.number(ino), .number(parent), .number(Int64(bitPattern: content))])
         try execute(

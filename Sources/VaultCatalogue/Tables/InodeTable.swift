@@ -26,9 +26,14 @@ extension InodeRow {
             seconds: row.integer(column), nanoseconds: UInt32(row.integer(column + 1, in: 0...999_999_999)))
     }
 
-    static let columns =
-        "inode.ino, mode, uid, gid, rdev, nlink, size, allocated, content, version, inode.parent, day, "
-        + "flags, atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns"
+    fileprivate static let names = [
+        "ino", "mode", "uid", "gid", "rdev", "nlink", "size", "allocated", "content", "version", "parent",
+        "day",
+        "flags", "atime", "atime_ns", "mtime", "mtime_ns", "ctime", "ctime_ns",
+    ]
+
+    /// In the order in which a row is read; with the table's name, as other tables have columns of such names.
+    static let columns = names.map { "inode." + $0 }.joined(separator: ", ")
 }
 
 private struct InodeStatements {
@@ -39,7 +44,8 @@ private struct InodeStatements {
     init(_ connection: Connection) {
         find = connection.prepare("SELECT \(InodeRow.columns) FROM inode WHERE ino=?")
         store = connection.prepare(
-            "REPLACE INTO inode VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+            "REPLACE INTO inode(\(InodeRow.names.joined(separator: ", "))) "
+                + "VALUES(\(InodeRow.names.map { _ in "?" }.joined(separator: ",")))")
         delete = connection.prepare("DELETE FROM inode WHERE ino=?")
     }
 }

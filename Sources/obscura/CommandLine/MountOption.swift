@@ -36,9 +36,11 @@ struct MountOption: Sendable {
     }
 
     /// An option with a value.
+    ///
+    /// - Parameter word: the value to tell the daemon; nil for the default, and for an option of the command alone.
     static func value(
         _ name: String, _ shown: String, form: String, manual: String? = nil,
-        word: @escaping @Sendable (MountOptionParser) -> String? = { _ in nil },
+        word: @escaping @Sendable (MountOptionParser) -> String?,
         set: @escaping @Sendable (inout MountOptionParser, String) -> Bool
     ) -> MountOption {
         MountOption(
@@ -62,7 +64,7 @@ struct MountOption: Sendable {
         _ property: any WritableKeyPath<MountOptionParser, String?> & Sendable, manual: String? = nil
     ) -> MountOption {
         value(
-            name, shown, form: form, manual: manual,
+            name, shown, form: form, manual: manual, word: { _ in nil },
             set: { options, text in
                 options[keyPath: property] = text
                 return !text.isEmpty
