@@ -14,8 +14,9 @@ package struct Town: Sendable, Equatable {
 package struct TownFile {
     /// The largest file that is read; that of libgweather 4.2 has 1.7 MB.
     package static let bytesMax = 16 << 20
-    /// Further towns are left out; libgweather 4.2 has 4,233.
-    package static let townsMax = 65_535
+    /// Further towns are left out; libgweather 4.2 has 4,233. With the places that are far from all they have numbers
+    /// of 16 bits.
+    package static let townsMax = 64_000
     /// Elements within elements; deeper ones are passed over.
     private static let depthMax = 16
     /// Bytes of a text that count.

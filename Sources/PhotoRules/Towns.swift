@@ -15,31 +15,45 @@ package struct Towns: Sendable {
     /// The directories of towns, by country and name.
     package let directories: [Directory]
     private let nearest: NearestPoints
+    private let far: FarPlaces?
 
     /// Nil if there is no town with a name.
-    package init?(_ towns: [Town]) {
-        let named = Self.named(towns)
+    ///
+    /// - Parameter kilometersMax: what lies farther from any town has directories of its own; see `FarPlaces`. Nil: it
+    ///   is near the nearest all the same.
+    package init?(_ towns: [Town], kilometersMax: Double? = nil) {
+        var named = Self.named(towns).map { (town: $0, isFar: false) }
         guard !named.isEmpty else { return nil }
-        let countries = Set(named.map(\.country)).sorted { $0.lexicographicallyPrecedes($1) }
+        if kilometersMax != nil {
+            named += FarPlaces.all.map { ($0, true) }
+            named.sort { Self.isBefore($0.town, $1.town) }
+        }
+        let countries = Set(named.map(\.town.country)).sorted { $0.lexicographicallyPrecedes($1) }
         let numbers = Dictionary(uniqueKeysWithValues: countries.enumerated().map { ($1, $0) })
         var directories: [Directory] = []
         var points: [(point: SIMD3<Double>, number: Int32)] = []
         var last: (country: [UInt8], name: [UInt8])?
-        for town in named {
+        for (town, isFar) in named {
             if last?.country != town.country || last?.name != town.name {
                 directories.append(Directory(country: numbers[town.country] ?? 0, name: town.name))
                 last = (town.country, town.name)
             }
+            if isFar { continue }
             points.append((Self.point(town.latitude, town.longitude), Int32(directories.count - 1)))
         }
         (self.countries, self.directories) = (countries, directories)
         nearest = NearestPoints(points)
+        far = kilometersMax.map { FarPlaces(kilometers: $0, among: directories, in: numbers) }
     }
 
-    /// The directory, in `directories`, of the town nearest to a point.
+    /// The directory, in `directories`, of the town nearest to a point, or of the part of the Earth around a point that
+    /// is far from all towns.
     package func directory(latitude: Int32, longitude: Int32) -> Int {
         let degree = PhotoPosition.unitsPerDegree
-        return Int(nearest.nearest(to: Self.point(Double(latitude) / degree, Double(longitude) / degree)))
+        let (north, east) = (Double(latitude) / degree, Double(longitude) / degree)
+        let found = nearest.nearest(to: Self.point(north, east))
+        if let far, found.distance > far.distance { return far.directory(north, east) }
+        return Int(found.number)
     }
 
     /// The country of that name; nil if there is none.
@@ -100,11 +114,13 @@ package struct Towns: Sendable {
             else { continue }
             named[index].name += Array(" (".utf8) + state + Array(")".utf8)
         }
-        return named.sorted {
-            $0.country == $1.country
-                ? $0.name.lexicographicallyPrecedes($1.name)
-                : $0.country.lexicographicallyPrecedes($1.country)
-        }
+        return named.sorted(by: isBefore)
+    }
+
+    private static func isBefore(_ one: Town, _ other: Town) -> Bool {
+        one.country == other.country
+            ? one.name.lexicographicallyPrecedes(other.name)
+            : one.country.lexicographicallyPrecedes(other.country)
     }
 }
 
@@ -150,11 +166,12 @@ private struct NearestPoints: Sendable {
         arrange(middle + 1..<range.upperBound, by: (axis + 1) % 3)
     }
 
-    /// The number of the point nearest to `wanted`, the least of several. There must be one.
-    func nearest(to wanted: SIMD3<Double>) -> Int32 {
+    /// The number of the point nearest to `wanted`, the least of several, and the square of its distance. There must be
+    /// one.
+    func nearest(to wanted: SIMD3<Double>) -> (distance: Double, number: Int32) {
         var best: (distance: Double, number: Int32) = (.infinity, .max)
         search(0..<entries.count, by: 0, wanted, &best)
-        return best.number
+        return best
     }
 
     private func search(

@@ -94,6 +94,38 @@ import Testing
         #expect(place(towns, -13.8, -171) == "Samoa/Apia")
     }
 
+    /// The last metres count: a town at 0° 0°, on the equator and along a meridian.
+    @Test func `what is farther from any town than the limit is elsewhere`() throws {
+        let origin = Town(
+            country: Array("C".utf8), state: [], name: Array("T".utf8), latitude: 0, longitude: 0)
+        let towns = try #require(Towns([origin], kilometersMax: 500))
+        let limit = 500 / 6371.0 * 180 / .pi
+        for (latitude, longitude) in [(0, 1), (0, -1), (1, 0), (-1, 0)] as [(Double, Double)] {
+            let near = limit - 1e-5
+            #expect(place(towns, latitude * near, longitude * near) == "C/T")
+            let far = limit + 1e-5
+            #expect(place(towns, latitude * far, longitude * far) == "Elsewhere/0° 0°")
+        }
+        for (latitude, longitude, name) in [
+            (40.0, -30.0, "40°N 30°W"), (44.9, -34.9, "40°N 30°W"), (45.1, -35.1, "50°N 40°W"),
+            (-12, 179, "10°S 180°"), (-12, -179, "10°S 180°"), (3, 96, "0° 100°E"), (84.9, 10, "80°N 10°E"),
+            (85.1, 10, "90°N"), (-90, 0, "90°S"), (90, 180, "90°N"), (61, -4, "60°N 0°"),
+            (0, -180, "0° 180°"),
+        ] { #expect(place(towns, latitude, longitude) == "Elsewhere/" + name) }
+        #expect(towns.countries.map(text) == ["C", "Elsewhere"])
+        // 17 rows of 36, and the poles.
+        #expect(towns.directories.count == 1 + 17 * 36 + 2)
+        for (index, directory) in towns.directories.enumerated() {
+            #expect(towns.directory(named: directory.name, of: directory.country) == index)
+            #expect(townDirectoryName(directory.name) == directory.name)
+        }
+        // Over the date line.
+        let apia = try #require(Towns(TownFile(Array(Self.list.utf8)).towns, kilometersMax: 500))
+        #expect(place(apia, -14, -179) == "Fiji/_.." && place(apia, -13.8, -171) == "Samoa/Apia")
+        #expect(place(apia, 90, -170) == "Elsewhere/90°N" && place(apia, 48.2, 11.4) == "Germany/München")
+        #expect(Towns([], kilometersMax: 500) == nil)
+    }
+
     @Test func `impossible positions are none`() {
         for (latitude, longitude) in [(0, 0), (90.1, 0), (0, -180.5), (.nan, 5), (5, .infinity)]
             as [(Double, Double)]

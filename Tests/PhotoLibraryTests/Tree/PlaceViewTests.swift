@@ -94,6 +94,29 @@ import VaultFormat
         try end()
     }
 
+    /// Berlin and Potsdam are the only towns for 8,000 km around.
+    @Test func `a photo that is far from all towns is elsewhere, and no less a photo`() throws {
+        let degrees = InstalledTowns.kilometersMax / 6371 * 180 / .pi
+        try fixture.put("albums/near.jpg", placedJPEG(52.516667 + degrees - 0.001, 13.4, more: 1))
+        try fixture.put("albums/far.jpg", placedJPEG(52.516667 + degrees + 0.001, 13.4, more: 2))
+        try fixture.put("albums/sea.jpg", placedJPEG(41, -28, more: 3))
+        let shownThere = [
+            "Elsewhere/40°N 30°W/sea.jpg", "Elsewhere/60°N 10°E/far.jpg", "Germany/Berlin/near.jpg",
+        ]
+        #expect(try shown() == shownThere)
+        try reopen()
+        #expect(try shown() == shownThere)
+        expectError(.noEntry) { _ = try fixture.stat("views/place/Elsewhere/45°N 30°W") }
+        try fixture.rm("views/place/Elsewhere/40°N 30°W/sea.jpg")
+        #expect(try fixture.ls("albums") == ["far.jpg", "near.jpg"])
+        try fixture.mv(".Trash-0/files/sea.jpg", "views/place/Elsewhere/40°N 30°W/sea.jpg")
+        #expect(try shown() == shownThere && fixture.ls("albums").count == 3)
+        // With the town that it is near, once a sidecar says where it was taken.
+        try fixture.put("albums/sea.jpg.xmp", placedXMP(52.4, 13.07))
+        #expect(try shown().last == "Germany/Potsdam/sea.jpg")
+        try end()
+    }
+
     @Test func `removing a photo there removes it as in moments, and nothing else`() throws {
         for number in 1...5 { try fixture.put("albums/a\(number).jpg", placedJPEG(52.5, 13.4, more: number)) }
         try fixture.put("albums/b.jpg", placedJPEG(-14, -172, more: 9))
