@@ -33,9 +33,9 @@ import VaultFormat
 /// - `orphan`: inodes without a name that are still in use. `classification_pending`: directories renamed from a
 ///   working name, whose files await classification; files that were synced before they were closed.
 /// - `trash`: contents of the trash, and the time of their removal (`since`). `id` is that of an entry of the inode, or
-///   0 for a photo that was removed from moments, where its name was `name`. `name` of a sidecar that was removed alone
-///   from a day: the inodes of the photos that it described, in decimal, with spaces between. `noted` is the time when
-///   it was first seen to be too old.
+///   0 for a photo that was removed from moments, where its name was `name`. `name` of a sidecar: the inodes of the
+///   photos that it described in the day that it was removed from alone, in decimal, with spaces between; 0 for none;
+///   empty if an early release removed it. `noted` is the time when it was first seen to be too old.
 /// - `trash_name`: the names in albums that a photo lost when it was removed from moments: its own and those of its
 ///   copies, which have none until these are restored; and the names of its sidecars and its Live Photo's video, which
 ///   come back with it if they lie in the trash.

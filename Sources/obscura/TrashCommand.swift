@@ -83,6 +83,10 @@ struct SpaceTrash {
         var path: [UInt8]?
         /// When it was removed, as noted: local time.
         var date: String
+
+        var isSidecar: Bool {
+            isSidecarName(path?.split(separator: UInt8(ascii: "/")).last.map { Array($0) } ?? name.bytes)
+        }
     }
 
     /// Oldest first; entries without a date before all others.
@@ -157,13 +161,16 @@ struct SpaceTrash {
     func restore(_ words: [String]) throws(Failure) {
         let entries = try entries()
         var failures = Failures()
+        var found: [(entry: Removed, shown: String?)] = []
         for word in words {
-            var found: [Removed] = []
-            failures.collect { () throws(Failure) in found = try find(word, among: entries) }
-            // A day is not said again for each of its photos.
-            let shown = found.count == 1 ? shownBytes(pathBytes(word)) : nil
-            restore(found, as: shown, &failures)
+            failures.collect { () throws(Failure) in
+                let some = try find(word, among: entries)
+                // A day is not said again for each of its photos.
+                let shown = some.count == 1 ? shownBytes(pathBytes(word)) : nil
+                found += some.map { ($0, shown) }
+            }
         }
+        restore(found, &failures)
         try failures.end()
     }
 
@@ -172,13 +179,16 @@ struct SpaceTrash {
         let entries = try entries()
         if entries.isEmpty { return say("the trash is empty") }
         var failures = Failures()
-        restore(entries, &failures)
+        restore(entries.map { ($0, nil) }, &failures)
         try failures.end()
     }
 
-    /// - Parameter shown: how the user named the only entry; nil: the names in the trash are printed.
-    private func restore(_ entries: [Removed], as shown: String? = nil, _ failures: inout Failures) {
-        for entry in entries {
+    /// Sidecars last: by then the photos that they describe are back.
+    ///
+    /// - Parameter found: entries, and what to print of each; nil: its name in the trash.
+    private func restore(_ found: [(entry: Removed, shown: String?)], _ failures: inout Failures) {
+        let photosFirst = found.filter { !$0.entry.isSidecar } + found.filter(\.entry.isSidecar)
+        for (entry, shown) in photosFirst {
             failures.collect { () throws(Failure) in
                 let place = shownBytes(try restore(entry))
                 say("\(shown ?? shownBytes(entry.name.bytes)): restored to \(place)")

@@ -24,6 +24,9 @@ package final class Sidecars {
     /// photo: until that has been dated by them.
     private var returned: [UInt64: SidecarCandidate] = [:]
 
+    /// Sidecars that came back out of the trash into a day before the photo that they describe, by photo.
+    private var early: [UInt64: (sidecar: UInt64, name: [UInt8], day: UInt64)] = [:]
+
     init(_ tree: Tree) { self.tree = tree }
 
     /// The files that are sidecars of a photo by their names, those next to one name together, in order of precedence:
@@ -100,9 +103,9 @@ package final class Sidecars {
         guard isSidecarName(name), try !tree.companions.hasPhoto(describedBy: name, in: day) else { return }
         var isNoted = false
         for number in numbers {
-            guard let photo = try tree.existing(number), photo.isPhoto, !photo.isTrashed,
-                let own = try tree.moments.moment(of: photo)
-            else { continue }
+            guard let photo = try tree.existing(number), photo.isPhoto else { continue }
+            if photo.isTrashed { early[number] = (sidecar.ino, name, day.ino) }
+            guard !photo.isTrashed, let own = try tree.moments.moment(of: photo) else { continue }
             let shown = photoName(describedBy: name, for: own.row.name)
             returned[number] = SidecarCandidate(ino: sidecar.ino, name: name, photo: shown)
             try note(number, in: day, by: thread)
@@ -115,6 +118,50 @@ package final class Sidecars {
                     directory: day.ino, name: name, target: .restored(origin), photo: number,
                     photoName: shown, mover: thread))
         }
+    }
+
+    /// Lets a sidecar that came back before its photo describe that, which has come back now.
+    func noteReturn(ofPhoto photo: Inode, by thread: Int32) throws(FileError) {
+        guard let (ino, name, number) = early.removeValue(forKey: photo.ino),
+            let day = try tree.existing(number), day.isDay, let found = try tree.find(day, name)?.inode,
+            found.ino == ino, mayDescribe(found)
+        else { return }
+        try noteReturn(of: found, as: name, to: day, describing: [photo.ino], by: thread)
+    }
+
+    /// The photos that a sidecar may have described which an early release has put into the trash, alone, out of a day
+    /// that they left then: such a release did not record them. They were in the space already, have no other sidecar,
+    /// and are on one day. Any others may be photos that merely have the name, so that these are none.
+    ///
+    /// - Parameters:
+    ///   - name: its name beside the photo.
+    ///   - since: the number of an inode that was made when the sidecar was removed.
+    func photosDescribed(
+        byEarly sidecar: Inode, named name: [UInt8], before since: UInt64
+    ) throws(FileError) -> [UInt64] {
+        guard let stem = sidecarStem(name), try !tree.tables.trash.isCompanion(sidecar.ino) else { return [] }
+        try tree.views.settleViewNames()
+        var found: [UInt64] = []
+        var days: Set<UInt64> = []
+        for base in Set([stem, stemOf(stem)]) {
+            for ending in [".", " ("] {
+                let names = try tree.tables.views.names(
+                    beginning: base + Array(ending.utf8), limit: siblingNamesMax)
+                // There may be more.
+                if names.count == siblingNamesMax { return [] }
+                for number in names.values.sorted() where !found.contains(number) {
+                    let photo = try tree.inode(number)
+                    guard try tree.photos.photo(photo).arrived < since,
+                        let own = try tree.moments.moment(of: photo),
+                        sidecarNames(own.row.name).contains(name),
+                        try candidates(of: photo, at: nil).isEmpty
+                    else { continue }
+                    found.append(number)
+                    days.insert(own.directory.ino)
+                }
+            }
+        }
+        return days.count == 1 ? found : []
     }
 
     /// The sidecar that came back for a photo, if it is still outside the trash.

@@ -26,8 +26,13 @@ extension Renames {
 
     func forgetTrashAge(_ request: RenameRequest) throws(FileError) {
         if request.to.isDay, let row = try tree.tables.trash.row(request.source.ino, request.sourceID) {
+            var photos = row.described
+            if row.isOfEarlyRelease, let info = try tree.trash.info(of: request.name, in: request.from) {
+                photos = try tree.sidecars.photosDescribed(
+                    byEarly: request.source, named: request.newName, before: info.row.ino)
+            }
             try tree.sidecars.noteReturn(
-                of: request.source, as: request.newName, to: request.to, describing: row.described,
+                of: request.source, as: request.newName, to: request.to, describing: photos,
                 by: request.caller.pid)
         }
         try tree.tables.trash.delete(request.source.ino, request.sourceID)

@@ -109,6 +109,7 @@ package final class Trash {
         }
         for row in names { try restoreName(row, now: change.now) }
         try orphanNameless(names, change)
+        try tree.sidecars.noteReturn(ofPhoto: photo, by: change.thread)
         tree.kernelNames.noteChange(of: photo.ino)
     }
 
@@ -330,7 +331,7 @@ package final class Trash {
     }
 
     /// The directory of `.trashinfo` files and such a file's entry in it; nil for a name elsewhere, or without one.
-    private func info(
+    func info(
         of name: [UInt8], in files: Inode
     ) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         guard let top = try trash(withFiles: files), let infos = try tree.find(top, infosName)?.inode,
@@ -470,8 +471,9 @@ package final class Trash {
         of ino: UInt64, named name: [UInt8], in directory: Inode, describing photos: [UInt64] = []
     ) throws(FileError) {
         guard let id = try tree.tables.dentries.entry(directory.ino, name)?.id else { throw .damaged }
+        let described = photos.isEmpty && isSidecarName(name) ? [0] : photos
         try tree.tables.trash.store(
-            TrashRow(ino: ino, id: id, since: tree.clocks.wall(), describing: photos))
+            TrashRow(ino: ino, id: id, since: tree.clocks.wall(), describing: described))
     }
 
     /// The photos beside a file that is about to leave a day for the trash, if it is a sidecar.

@@ -11,8 +11,8 @@ public struct TrashRow: Sendable, Equatable {
     public var since: Int64
     /// When it was first seen to be older than the trash's limit; nil until then.
     public var noted: Int64?
-    /// The photo's name in its day. For an entry: the inodes of the photos that it described as a sidecar in their day,
-    /// in decimal digits, with spaces between them.
+    /// The photo's name in its day. For a sidecar: the inodes of the photos that it described in their day, in decimal
+    /// digits, with spaces between them; 0 for none. Early releases left it empty.
     public var name: [UInt8]
 
     public init(ino: UInt64, id: UInt64, since: Int64, name: [UInt8] = []) {
@@ -30,8 +30,11 @@ public struct TrashRow: Sendable, Equatable {
         guard id != 0, name.count <= Self.describedMax * (Self.digitsMax + 1) else { return [] }
         return name.split(separator: UInt8(ascii: " ")).compactMap {
             UInt64(String(decoding: $0, as: UTF8.self))
-        }
+        }.filter { $0 != 0 }
     }
+
+    /// Whether it is an entry of an early release, which recorded no photos.
+    public var isOfEarlyRelease: Bool { id != 0 && name.isEmpty }
 
     /// More photos beside one sidecar are not recorded.
     private static let describedMax = 16
@@ -65,6 +68,7 @@ private struct TrashStatements {
     let names: Statement
     let addName: Statement
     let deleteNames: Statement
+    let companion: Statement
 
     init(_ connection: Connection) {
         find = connection.prepare("SELECT * FROM trash WHERE ino=? AND id=?")
@@ -90,6 +94,7 @@ private struct TrashStatements {
             "SELECT parent, id, name, ino, member FROM trash_name WHERE photo=? ORDER BY id")
         addName = connection.prepare("INSERT INTO trash_name VALUES(?,?,?,?,?,?)")
         deleteNames = connection.prepare("DELETE FROM trash_name WHERE photo=?")
+        companion = connection.prepare("SELECT 1 FROM trash_name WHERE ino=? LIMIT 1")
     }
 }
 
@@ -213,6 +218,12 @@ public final class TrashTable {
                 parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: $0.count(3),
                 member: $0.integer(4))
         }
+    }
+
+    /// Whether a name of the file is stored with a photo. Walks all stored names.
+    public func isCompanion(_ ino: UInt64) throws(FileError) -> Bool {
+        statements.companion.bind(1, ino)
+        return try statements.companion.one { $0.integer(0) } != nil
     }
 
     public func deleteNames(of photo: UInt64) throws(FileError) {

@@ -79,6 +79,28 @@ import Testing
         #expect(try eventually { try place.files(place.mountPoint) == before })
     }
 
+    /// Each named before its photo, or both by the word for everything.
+    @Test(arguments: ["names", "--all"]) func `a sidecar comes back to a photo of the same request`(
+        words: String
+    ) throws {
+        let sidecar = "<exif:DateTimeOriginal>2015-05-05T01:02:03</exif:DateTimeOriginal>"
+        try place.shell(
+            """
+            cd D/\(Self.day)
+            echo "<x:xmpmeta><rdf:Description>\(sidecar)</rdf:Description></x:xmpmeta>" >../../../x
+            cp ../../../x a.jpg.xmp || :
+            """)
+        let both = ["2015-05-05/a.jpg", "2015-05-05/a.jpg.xmp", "2019-03-04/b.jpg"]
+        #expect(try eventually { try place.shown() == both })
+        try place.shell("rm D/moments/2015-05-05/a.jpg.xmp")
+        #expect(try eventually { try place.shown() == ["2019-03-04/a.jpg", "2019-03-04/b.jpg"] })
+        try place.shell("rm D/\(Self.day)/a.jpg")
+        let ended =
+            words == "--all" ? try trash("restore", "--all") : try trash("restore", "a.jpg.xmp", "a.jpg")
+        #expect(ended.status == 0, "\(ended.error)")
+        #expect(try eventually { try place.shown() == both })
+    }
+
     @Test func `names of any bytes are shown differently, and given so or as they are`() throws {
         // The escape is as long in all, and the last has a backslash of its own.
         let names = ["k\\xe9.jpg", "k\\xff.jpg", "k\u{FFFD}.jpg", "ctl\\x01.jpg", "k\\\\xfe.jpg"]

@@ -5,6 +5,7 @@ import Testing
 
 @testable import FileRequests
 @testable import LibraryFixtures
+@testable import VaultCatalogue
 
 /// In whichever order photos, their copies and sidecars arrive and go, the days are the same.
 @Suite("Days: sidecars in any order") struct SidecarOrderTests {
@@ -171,5 +172,85 @@ import Testing
         try fixture.mkdir("moments/2010-10-10")
         try fixture.mv(".Trash-0/files/DSC.xmp", "moments/2010-10-10/DSC.xmp")
         #expect(try fixture.moments() == whole)
+    }
+
+    /// As a file manager restores them, or `mv`: the sidecar before its photo.
+    @Test(arguments: ["x.jpg.xmp", "x.xmp"]) func `a sidecar that comes back first is found by its photo`(
+        name: String
+    ) throws {
+        let fixture = try shoot([("x.jpg", jpeg("2024-05-01"))], name)
+        let whole = ["2010-10-10/x.jpg", "2010-10-10/" + name].sorted()
+        #expect(try fixture.moments() == whole)
+        try fixture.rm("moments/2010-10-10/" + name)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        try fixture.rm("moments/2024-05-01/x.jpg")
+        try restore(name, to: "2010-10-10", fixture)
+        #expect(try fixture.moments() == ["2010-10-10/" + name])
+        try restore("x.jpg", to: "2024-05-01", fixture)
+        #expect(try fixture.moments() == whole)
+        #expect(try fixture.source("albums/x.jpg") == "sidecar")
+    }
+
+    // MARK: A sidecar that an early release has trashed, without a record of its photos
+
+    /// Leaves the catalogue as such a release would have.
+    private func forgetDescribed(_ fixture: Fixture) throws {
+        try fixture.library.session.change { change throws(FileError) in
+            try change.tree.tables.connection.execute("UPDATE trash SET name=x'' WHERE id<>0")
+        }
+    }
+
+    @Test(arguments: ["x.jpg.xmp", "x.xmp"]) func `one of an early release finds the photo of its name`(
+        name: String
+    ) throws {
+        let fixture = try shoot(
+            [("x.jpg", jpeg("2024-05-01")), ("xy.jpg", jpeg("2024-05-01", more: 1))], name)
+        let other = "2024-05-01/xy.jpg"
+        let whole = (["2010-10-10/x.jpg", "2010-10-10/" + name].sorted()) + [other]
+        #expect(try fixture.moments() == whole)
+        try fixture.rm("moments/2010-10-10/" + name)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg", other])
+        try forgetDescribed(fixture)
+        try fixture.remount()
+        try restore(name, to: "2010-10-10", fixture)
+        #expect(try fixture.moments() == whole)
+        #expect(try fixture.source("albums/x.jpg") == "sidecar")
+        try fixture.remount()
+        #expect(try fixture.moments() == whole)
+    }
+
+    /// A sidecar must never date a photo that merely has the name.
+    @Test(arguments: ["two days", "later", "another sidecar", "with its photo", "of this release"])
+    func `one of an early release stays alone where its photo is not certain`(doubt: String) throws {
+        let fixture = try shoot([("x.jpg", jpeg("2024-05-01"))], "x.jpg.xmp")
+        _ = try fixture.moments()
+        if doubt == "with its photo" || doubt == "of this release" {
+            try fixture.mkdir("albums/B")
+            try fixture.put("albums/B/x.jpg", jpeg("2021-01-01", more: 1))
+            try fixture.rm("moments/2010-10-10/x.jpg")
+            #expect(eventually { (try? fixture.moments())?.contains("2010-10-10/x.jpg.xmp") == false })
+        } else {
+            try fixture.rm("moments/2010-10-10/x.jpg.xmp")
+        }
+        var left = try fixture.moments()
+        switch doubt {
+        case "two days":
+            try fixture.mkdir("albums/B")
+            try fixture.put("albums/B/x.jpg", jpeg("2021-01-01", more: 1))
+            // As if it had been there before.
+            try fixture.library.session.change { change throws(FileError) in
+                try change.tree.tables.connection.execute("UPDATE photo SET arrived=1")
+            }
+        case "later":
+            try fixture.rm("moments/2024-05-01/x.jpg")
+            try fixture.put("albums/x.jpg", jpeg("2021-01-01", more: 1))
+        case "another sidecar": try fixture.put("albums/x.jpg.xmp", xmp("2015-05-05"))
+        default: break
+        }
+        left = try fixture.moments()
+        if doubt != "of this release" { try forgetDescribed(fixture) }
+        try fixture.remount()
+        try restore("x.jpg.xmp", to: "2010-10-10", fixture)
+        #expect(try fixture.moments() == (left + ["2010-10-10/x.jpg.xmp"]).sorted(), "\(doubt)")
     }
 }
