@@ -15,6 +15,10 @@ final class MainWindow {
     var changed: () -> Void = {}
     private var isRefreshing = false
     private var isStale = false
+    /// A vault that was made, and gets the focus when its row is there: what comes next is to unlock it.
+    private var wanted: String?
+    /// Whether no row was shown yet: the first one gets the focus.
+    private var isNew = true
 
     init(_ application: Object) {
         window = Object(adw_application_window_new(application.of()))
@@ -87,6 +91,11 @@ final class MainWindow {
             row.vault.apply(status: status)
         }
         gtk_stack_set_visible_child_name(stack.opaque, rows.isEmpty ? "empty" : "vaults")
+        if let path = wanted ?? (isNew ? paths.min() : nil), let row = rows[path] {
+            row.takeFocus()
+            wanted = nil
+        }
+        isNew = false
         changed()
     }
 
@@ -120,6 +129,7 @@ final class MainWindow {
     func create() {
         CreateForm(window) { [self] path, end in
             chosen.append(path)
+            wanted = resolvedPath(path)
             refresh()
             say(Word.created.with(shownPath(path)), end)
         }.show()
@@ -217,7 +227,8 @@ final class MainWindow {
         withVariant("([\"\(address)\"], '')") {
             g_dbus_connection_call(
                 bus, name, "/org/freedesktop/FileManager1", name, "ShowFolders", $0, nil,
-                G_DBUS_CALL_FLAGS_NONE, -1, nil,
+                // However long it takes: asking another way after some seconds would show the folder twice.
+                G_DBUS_CALL_FLAGS_NONE, G_MAXINT, nil,
                 { bus, result, data in
                     let fallBack = Box<() -> Void>.last(data)
                     let answer = g_dbus_connection_call_finish(OpaquePointer(bus), result, nil)
@@ -233,7 +244,10 @@ final class MainWindow {
             adw_toast_overlay_add_toast(toasts.opaque, adw_toast_new(escaped))
             g_free(escaped)
         }
-        let warnings = end.lines.filter { $0.hasPrefix("/") }
+        // An unmount that takes a moment says that it waits: that is over.
+        let warnings = end.lines.filter {
+            $0.hasPrefix("/") && !$0.contains(": waiting until ") && !$0.contains("; waiting until ")
+        }
         if !warnings.isEmpty { alert(window, "Obscura", warnings.joined(separator: "\n")) }
     }
 }
@@ -252,6 +266,8 @@ final class VaultRow {
     private let grow = action("grow") {}
     private let forget = action("forget") {}
     private let spinner = Object(gtk_spinner_new()).set("visible", false)
+    /// Whether a button had the focus, which none can have while a command runs.
+    private var isFocusDue = false
 
     init(_ vault: Vault, _ window: MainWindow, isRemembered: Bool) {
         self.vault = vault
@@ -283,31 +299,38 @@ final class VaultRow {
 
     func setRemembered(_ isRemembered: Bool) { forget.set("enabled", isRemembered) }
 
+    /// By the button that is right next.
+    func takeFocus() { gtk_widget_grab_focus(first.widget) }
+
     func remove(from group: Object) { adw_preferences_group_remove(group.of(), row.widget) }
 
+    private var first: Object { vault.directory != nil ? open : vault.isLost ? lock : unlock }
+
     private func update() {
-        let place = vault.directory.map(shownPath) ?? ""
-        let state =
-            vault.isLost
-            ? Word.lost.text
-            : vault.directory == nil
-                ? "" : (vault.isReadOnly ? Word.openReadOnly : Word.openIn).with(place)
-        let subtitle = shownPath(vault.path) + (state.isEmpty ? "" : "\n" + state)
+        var lines = [shownPath(vault.path)]
+        if vault.isLost { lines.append(Word.lost.text) }
+        if let place = vault.directory.map(shownPath) {
+            lines.append((vault.isReadOnly ? Word.openReadOnly : Word.openIn).with(place))
+            if !vault.isReadOnly { lines.append(Word.dropHere.text) }
+        }
+        let subtitle = lines.joined(separator: "\n")
         obscura_describe(row.set("subtitle", subtitle).pointer, subtitle, 0)
-        let hadFocus = gtk_widget_get_focus_child(row.widget) != nil
+        isFocusDue = isFocusDue || gtk_widget_get_focus_child(row.widget) != nil
         icon.set("icon-name", vault.isOpen ? "changes-allow-symbolic" : "changes-prevent-symbolic")
         unlock.set("visible", !vault.isOpen)
         open.set("visible", vault.directory != nil)
         lock.set("visible", vault.isOpen)
         for button in [unlock, open, lock, menu] { button.enable(!isBusy) }
         spinner.set("visible", isBusy).set("spinning", isBusy)
-        let first = vault.directory != nil ? open : vault.isLost ? lock : unlock
         row.set("activatable-widget", first)
         // Buttons of several rows have the same label: a screen reader says the vault too.
         for (button, name) in [(unlock, Word.unlockTitle), (open, .openTitle), (lock, .lockTitle)] {
             button.named(name.with(vault.name))
         }
-        if hadFocus, !isBusy { gtk_widget_grab_focus(first.widget) }
+        if isFocusDue, !isBusy {
+            takeFocus()
+            isFocusDue = false
+        }
         // Entries that a vault of one space does not support stay in the menu, with the reason.
         let hasSeveral = vault.spaces > 1
         add.set("enabled", hasSeveral && !vault.isOpen)

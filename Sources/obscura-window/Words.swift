@@ -5,8 +5,8 @@ enum Word: String, CaseIterable {
     case createMenu, chooseMenu, refresh, menu, quit, noVault, noVaultText, chooseTitle, remember, notVault,
         failed
     case noProgram, cancel, close, choose, chooseFolder
-    case unlock, lock, lockTitle, openFolder, openTitle, moreFor, openIn, openReadOnly, lost, addSpace,
-        addSpaceOne
+    case unlock, lock, lockTitle, openFolder, openTitle, moreFor, openIn, openReadOnly, dropHere, lost,
+        addSpace, addSpaceOne
     case addSpaceOpen, grow, growOne, forget, lockedNow, stillInUse, endText, endAnyway
     case unlockTitle, unlockButton, password, photosPlace, unlocking, typePassword, wrongPassword,
         passwordTooLong

@@ -10,6 +10,7 @@ step is left. Run by scripts/window --test. Exit 1 if anything was not as it sho
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -83,6 +84,8 @@ class Trial:
         desktop.press("Create")
         desktop.wait("Unlock Vault")
         info = json.loads(desktop.obscura("info", self.vault, "--json"))
+        focused = desktop.focused()
+        self.say("Enter unlocks it next", focused is not None and focused.name == "Unlock Vault", focused)
         self.say("a vault of two spaces is made", (info["spaces"], info["bytes_per_space"]) == (2, 64 << 20), info)
 
     def begin_creating(self, name):
@@ -139,9 +142,28 @@ class Trial:
         desktop = self.desktop
         desktop.press("Lock Vault", "push button")
         desktop.wait("Unlock Vault", "push button")
+        focused = desktop.focused()
+        self.say("Enter unlocks it again", focused is not None and focused.name == "Unlock Vault", focused)
         self.say("it is locked", self.mounts() == [], self.mounts())
         mode = stat.S_IMODE(os.stat(self.photos).st_mode)
         self.say("no program can leave photos there in clear", mode == 0o500, oct(mode))
+
+    def lock_slowly(self):
+        """The program says that it waits for a mount that is slow: that is no warning once it has ended."""
+        desktop = self.desktop
+        self.unlock(ALBUM)
+        desktop.wait("Lock Vault", "push button")
+        daemon = subprocess.run(["pgrep", "-f", "obscura --daemon .* " + self.photos], capture_output=True, check=True)
+        process = int(daemon.stdout)
+        os.kill(process, signal.SIGSTOP)
+        desktop.press("Lock Vault", "push button")
+        # Longer than it waits before it says so.
+        time.sleep(6)
+        os.kill(process, signal.SIGCONT)
+        desktop.wait("Unlock Vault", "push button")
+        time.sleep(1)
+        words = [thing.name for thing in desktop.all() if "waiting" in thing.name]
+        self.say("nothing is said of a wait that is over", words == [], words)
 
     def lock_in_use(self):
         desktop = self.desktop
@@ -282,6 +304,8 @@ class Trial:
         self.say("for this user alone", mode == 0o600, oct(mode))
         self.restart()
         desktop.wait("Unlock Elsewhere", "push button")
+        focused = wait(desktop.focused, "the focus")
+        self.say("at the start the first vault has the focus", focused.name == "Unlock Elsewhere", focused)
         self.choose_in_menu("Elsewhere", "Forget")
         desktop.wait_gone("Unlock Elsewhere", "push button")
         with open(file, encoding="utf-8") as remembered:
@@ -353,9 +377,9 @@ class Trial:
         self.say("no password is in any file", leaks == [], leaks)
 
 
-STEPS = (Trial.create, Trial.cancel, Trial.wrong_then_right, Trial.lock, Trial.lock_in_use, Trial.add_space,
-         Trial.grow, Trial.create_growing, Trial.double_click, Trial.tray, Trial.remember, Trial.languages,
-         Trial.wayland, Trial.traces)
+STEPS = (Trial.create, Trial.cancel, Trial.wrong_then_right, Trial.lock, Trial.lock_slowly, Trial.lock_in_use,
+         Trial.add_space, Trial.grow, Trial.create_growing, Trial.double_click, Trial.tray, Trial.remember,
+         Trial.languages, Trial.wayland, Trial.traces)
 
 
 def main():
