@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxIO
 import TestSupport
 import TestThreads
 import Testing
@@ -24,7 +25,7 @@ import Testing
         #expect(listed == word + ".jpg")
         try endProgram(session)
         #expect(try place.traces(of: word) == [])
-        _ = try session.end()
+        try end(session, place)
     }
 
     /// `scripts/test` does not install Dolphin, which takes some hundred megabytes.
@@ -53,7 +54,7 @@ import Testing
             bin/obscura unmount D
             """)
         #expect(kept?.hasSuffix("\(photo)\nalbums/\(word)/\(word).jpg") == true, "\(kept ?? "")")
-        _ = try session.end()
+        try end(session, place)
     }
 
     private let photo = Data(Photo(width: 300, height: 200).bytes).base64EncodedString()
@@ -104,5 +105,26 @@ import Testing
             kill -KILL $program 2>/dev/null; wait $program 2>/dev/null; bin/obscura unmount D 2>&1; echo $?
             """)
         #expect(ended?.hasSuffix("0") == true, "\(ended ?? "")")
+    }
+
+    /// Ends the session, and the programs of its bus that outlive it: GStreamer, when it has looked for its plugins,
+    /// would make the directories of the home directory anew to list them there.
+    private func end(_ session: Session, _ place: Place) throws {
+        _ = try session.end()
+        let home = Array("\0HOME=\(place.root)\0".utf8)
+        let areGone = eventually {
+            let left = Self.processes { ([0] + $0).contains(home) }
+            for process in left { Glibc.kill(process, SIGKILL) }
+            return left.isEmpty
+        }
+        #expect(areGone)
+    }
+
+    /// Those whose variables are so.
+    private static func processes(_ isWanted: ([UInt8]) -> Bool) -> [pid_t] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.filter {
+            isWanted(contents(ofFile: "/proc/\($0)/environ") ?? [])
+        }
     }
 }
