@@ -174,7 +174,7 @@ def visit(words, place, root):
         address = "unix:path=" + home + "/.run/bus"
         session = subprocess.Popen(
             as_user("dbus-daemon", "--session", "--nofork", "--nopidfile", "--address=" + address), env=environment,
-            stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         environment["DBUS_SESSION_BUS_ADDRESS"] = address
         while not os.path.exists(home + "/.run/bus"):
             time.sleep(0.02)
