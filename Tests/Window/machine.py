@@ -280,7 +280,7 @@ class Trial:
         machine.wait_for("Obscura")
         self.picture(name)
         self.say("it is locked, and ~/Photos is empty and closed", machine.ask(
-            "ls -A Photos; stat -c %a Photos; pgrep -f 'obscura --daemon'") == "500", self.mounted())
+            "ls -A Photos; stat -c %a Photos; pgrep -f '^obscura --daemon'") == "500", self.mounted())
 
     def end(self):
         """The power button; then the disk is searched from outside."""
