@@ -20,7 +20,8 @@ desktop=(xserver-xorg-core xserver-xorg-input-libinput lightdm lightdm-gtk-greet
 photo() {
     local hue=$(($2 * 47 % 360))
     convert -size 1600x1200 -seed "$2" "gradient:hsl($hue,60%,75%)-hsl($(((hue + 40) % 360)),40%,92%)" \
-        -fill "hsl($hue,35%,45%)" -draw "path 'M 0,800 Q 400,$((450 + $2 * 40 % 300)) 800,760 T 1600,700 V 1200 H 0 Z'" \
+        -fill "hsl($hue,35%,45%)" \
+        -draw "path 'M 0,800 Q 400,$((450 + $2 * 40 % 300)) 800,760 T 1600,700 V 1200 H 0 Z'" \
         -fill "hsl($(((hue + 90) % 360)),40%,32%)" -draw "path 'M 0,1000 Q 500,700 900,960 T 1600,900 V 1200 H 0 Z'" \
         -attenuate 0.15 +noise Gaussian -quality 88 "$1"
 }

@@ -21,8 +21,8 @@ begin_work() {
     trap end_work EXIT
 }
 
-# make_root LOG PACKAGE…: a fresh Debian with a kernel, these packages and those of ours whose names end in .deb, and a
-# user u. Output is added to the log.
+# make_root LOG PACKAGE…: a fresh Debian with a kernel, these packages (files where the name ends in .deb), and a user
+# u. Output is added to the log.
 make_root() {
     local log=$1 package installed=()
     shift
