@@ -284,20 +284,29 @@ package final class ClusterPool: @unchecked Sendable {
         _ steps: [Step], on object: String, _ whenFull: WhenFull, _ argument: Librados.Handle?,
         _ callback: Librados.Callback?
     ) -> Int32 {
-        guard let write = Librados.makeWrite() else { return -ENOMEM }
-        defer { Librados.releaseWrite(write) }
-        for step in steps { add(step, to: write) }
         var made: Librados.Handle?
-        let status = Librados.makeCompletion(argument, callback, &made)
-        guard status == 0, let completion = made else { return status == 0 ? -ENOMEM : status }
+        let begun = begin(steps, on: object, whenFull, argument, callback, &made)
+        guard let completion = made else { return begun }
         defer { Librados.release(completion) }
-        let begun = Librados.startWrite(write, pool, completion, object, nil, whenFull.rawValue)
         guard begun == 0, callback == nil else { return begun }
         let request = meter.begin(.write, bytes: steps.reduce(0) { $0 + $1.byteCount })
         return withExtendedLifetime(request) {
             _ = Librados.wait(completion)
             return Librados.result(completion)
         }
+    }
+
+    /// - Parameter made: the request's completion, which belongs to the caller. Nil if there is none.
+    func begin(
+        _ steps: [Step], on object: String, _ whenFull: WhenFull, _ argument: Librados.Handle?,
+        _ callback: Librados.Callback?, _ made: inout Librados.Handle?
+    ) -> Int32 {
+        guard let write = Librados.makeWrite() else { return -ENOMEM }
+        defer { Librados.releaseWrite(write) }
+        for step in steps { add(step, to: write) }
+        let status = Librados.makeCompletion(argument, callback, &made)
+        guard status == 0, let completion = made else { return status == 0 ? -ENOMEM : status }
+        return Librados.startWrite(write, pool, completion, object, nil, whenFull.rawValue)
     }
 
     private func add(_ step: Step, to write: Librados.Handle) {

@@ -102,6 +102,14 @@ private func warn(_ vault: String, _ settings: CreateSettings) {
         note("obscura: \(vault): --size is ignored: a vault of one space grows with its photos")
     }
     note("A forgotten password means lost photos: nobody can open a space without it.")
+    if settings.spaces > 1, isClusterPath(vault) {
+        note(
+            """
+            obscura: \(vault): warning: a copy of the objects does not tell which spaces are in use, but the cluster \
+            keeps with each object when it was last written: its operators, and whoever may run rados stat, see which \
+            objects change while somebody uses it
+            """)
+    }
     guard let store = Vault.storeKeepsVersions(at: vault) else { return }
     note(
         """

@@ -109,11 +109,12 @@ class Cluster:
 
     def run(self, *words):
         """Runs a command of Ceph's; returns its output."""
-        ended = subprocess.run(
-            [str(word) for word in words], env=self.environment, capture_output=True, text=True, timeout=60
-        )
+        return self.run_bytes(*words).decode()
+
+    def run_bytes(self, *words):
+        ended = subprocess.run([str(word) for word in words], env=self.environment, capture_output=True, timeout=60)
         if ended.returncode != 0:
-            raise RuntimeError(f"{' '.join(map(str, words))}: {ended.stderr}")
+            raise RuntimeError(f"{' '.join(map(str, words))}: {ended.stderr.decode(errors='replace')}")
         return ended.stdout
 
     def ceph(self, *words):

@@ -87,11 +87,11 @@ class Desk:
         self.progress = time.monotonic()
         return command.returncode, text
 
-    def obscura(self, *words, status=0):
+    def obscura(self, *words, status=0, password=PASSWORD):
         """Runs a command; requires its exit status. Returns its output and errors."""
         asks = words[0] not in NO_PASSWORD or "--check" in words
         what = " ".join(map(str, words))
-        code, text = self.run(what, [self.program, *words, *(["--password-stdin"] if asks else [])], PASSWORD)
+        code, text = self.run(what, [self.program, *words, *(["--password-stdin"] if asks else [])], password)
         require(code == status, f"{what}: {code}, not {status}: {text}")
         return text
 
@@ -109,19 +109,21 @@ class Desk:
         require(code == status, f"{what}: {code}, not {status}: {text}")
         return text
 
-    def mount(self, place, *words, status=0):
-        return self.obscura("mount", VAULT, place, *words, status=status)
+    def mount(self, place, *words, status=0, vault=VAULT, password=PASSWORD):
+        return self.obscura("mount", vault, place, *words, status=status, password=password)
 
     def unmount(self, place, *words, status=0):
         return self.obscura("unmount", place, *words, status=status)
 
-    def check(self, vault=VAULT):
-        require("nothing is damaged" in self.obscura("check", vault), "damaged")
+    def check(self, vault=VAULT, password=PASSWORD, status=0):
+        text = self.obscura("check", vault, password=password, status=status)
+        require(status != 0 or "nothing is damaged" in text, f"damaged: {text}")
+        return text
 
-    def same(self, vault, wanted):
+    def same(self, vault, wanted, password=PASSWORD):
         """Requires that an export of a vault has these files in `albums`."""
         shutil.rmtree(self.dir / "out", ignore_errors=True)
-        self.obscura("export", vault, "out", "--quiet")
+        self.obscura("export", vault, "out", "--quiet", password=password)
         for name, some in wanted.items():
             require((self.dir / "out/albums" / name).read_bytes() == some, f"{vault}: {name} is not as exported")
 
@@ -137,6 +139,16 @@ class Desk:
             if b"--daemon" in words and os.fsencode(place) in words:
                 return int(entry.name)
         return None
+
+    def stop(self, place):
+        """Stops the process that serves a mount, and returns it."""
+        pid = self.daemon(place)
+        os.kill(pid, signal.SIGSTOP)
+        return pid
+
+    @staticmethod
+    def go_on(pid):
+        os.kill(pid, signal.SIGCONT)
 
     def kill(self, place):
         pid = self.daemon(place)

@@ -22,11 +22,16 @@ import Testing
     @Test func `an object tells its place`() throws {
         let address = try #require(try ClusterAddress("ceph:photos/family"))
         for (segment, index) in [(0, 0), (12, 3), (1_234_567, 15)] {
-            let place = try #require(address.place(of: address.object(segment, index)))
-            #expect(place == (segment, index))
+            #expect(
+                address.place(of: address.object(segment, index))
+                    == ObjectPlace(isShared: false, segment: segment, index: index))
+            #expect(
+                address.place(of: address.object(ofRow: segment, index))
+                    == ObjectPlace(isShared: true, segment: segment, index: index))
         }
         for other in [
             "family/header", "family/0.0", "family/000000.00", "family2/000000.0", "family/000000.0.0",
+            "family/spaces-0.0", "family/spaces-spaces-000000.0", "family/log-000000.0",
         ] {
             #expect(address.place(of: other) == nil, "\(other)")
         }

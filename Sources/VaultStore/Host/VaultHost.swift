@@ -3,8 +3,7 @@ import VaultFormat
 
 /// The host of a vault: its header, lock, list of segments and traces. The segments of a space are a `SegmentHost`.
 ///
-/// `VaultFiles` is the host for a directory, `VaultCluster` for a Ceph cluster. `grow` works on the former alone:
-/// only vaults of several spaces need it.
+/// `VaultFiles` is the host for a directory, `VaultCluster` for a Ceph cluster.
 protocol VaultHost: PartHost {
     // MARK: Header
 

@@ -8,11 +8,15 @@ extension UnlockedSpace {
     /// Tells mounts that have the space's password where this one is, and hands the vault over if they ask for it. Does
     /// nothing for a vault in files.
     ///
+    /// Of several spaces nobody is told: whoever has the password of one would learn whether it is this one.
+    ///
     /// - Parameter handOver: called when another mount asks; nil: the vault stays here until the unmount.
     public func share(handOver: (@Sendable () -> Void)?) throws(VaultError) {
         guard let shared = vault as? any SharedHost else { return }
-        let host = String(decoding: hostName(), as: UTF8.self)
-        try shared.setHolderNote(HolderNote(key).sealed("\(host), since \(localTime())"))
+        if !layout.isShared {
+            let host = String(decoding: hostName(), as: UTF8.self)
+            try shared.setHolderNote(HolderNote(key).sealed("\(host), since \(localTime())"))
+        }
         if let handOver { try shared.whenAsked(handOver) }
     }
 

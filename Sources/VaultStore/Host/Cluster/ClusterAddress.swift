@@ -34,26 +34,31 @@ struct ClusterAddress: Equatable {
     static let objectBytes: UInt64 = 4 << 20
 
     /// The parts of a range of a stripe, by object.
-    static func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
+    ///
+    /// - Parameter bytes: how many bytes of the stripe an object has.
+    static func parts(
+        _ range: Range<UInt64>, each bytes: UInt64 = objectBytes
+    ) -> [(index: Int, range: Range<UInt64>)] {
         var parts: [(index: Int, range: Range<UInt64>)] = []
         var start = range.lowerBound
         while start < range.upperBound {
-            let index = start / objectBytes
-            let end = min(range.upperBound, (index + 1) * objectBytes)
-            parts.append((Int(index), start - index * objectBytes..<end - index * objectBytes))
+            let index = start / bytes
+            let end = min(range.upperBound, (index + 1) * bytes)
+            parts.append((Int(index), start - index * bytes..<end - index * bytes))
             start = end
         }
         return parts
     }
 
-    /// The reads of objects that fill `bytes` with a stripe from an offset on.
+    /// The reads of parts of objects, one after another, into `bytes`.
     ///
     /// - Parameter object: the name of an object by its index.
     static func reads(
-        _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64, of object: (Int) -> String
+        _ bytes: UnsafeMutableRawBufferPointer, _ parts: [(index: Int, range: Range<UInt64>)],
+        of object: (Int) -> String
     ) -> [ClusterPool.Read] {
         var done = 0
-        return parts(offset..<offset + UInt64(bytes.count)).map { index, range in
+        return parts.map { index, range in
             defer { done += range.count }
             return ClusterPool.Read(object(index), at: range.lowerBound, into: bytes.slice(done, range.count))
         }
@@ -61,10 +66,17 @@ struct ClusterAddress: Equatable {
 
     var header: String { "\(name)/header" }
 
-    /// The object of a segment with a number of its own. The first exists as long as the segment.
+    /// An object of a segment of a vault of one space. The first exists as long as the segment.
     func object(_ segment: Int, _ index: Int = 0) -> String {
         "\(name)/\(SegmentLayout.digits(segment)).\(index)"
     }
+
+    /// An object of a row of segments, of a vault of several spaces.
+    func object(ofRow row: Int, _ index: Int) -> String {
+        "\(name)/\(Self.rowPrefix)\(SegmentLayout.digits(row)).\(index)"
+    }
+
+    private static let rowPrefix = SegmentLayout.sharedName + "-"
 
     /// The beginning of the names of all objects of logs of backups.
     var logPrefix: String { "\(name)/log-" }
@@ -72,13 +84,25 @@ struct ClusterAddress: Equatable {
     /// An object of the log of that name.
     func object(ofLog log: String, _ index: Int) -> String { "\(logPrefix)\(log).\(index)" }
 
-    /// The segment and the index of an object; nil for the header and for objects of other vaults.
-    func place(of object: String) -> (segment: Int, index: Int)? {
+    /// The place of an object among those of segments; nil for the header, a log, and objects of other vaults.
+    func place(of object: String) -> ObjectPlace? {
         guard object.hasPrefix(name + "/") else { return nil }
-        let parts = object.dropFirst(name.utf8.count + 1).split(separator: ".")
+        var rest = object.dropFirst(name.utf8.count + 1)
+        let isShared = rest.hasPrefix(Self.rowPrefix)
+        if isShared { rest = rest.dropFirst(Self.rowPrefix.utf8.count) }
+        let parts = rest.split(separator: ".")
         guard parts.count == 2, let segment = Int(parts[0]), let index = Int(parts[1]),
-            (0..<Geometry.segmentsMax).contains(segment), self.object(segment, index) == object
+            (0..<Geometry.segmentsMax).contains(segment),
+            (isShared ? self.object(ofRow: segment, index) : self.object(segment, index)) == object
         else { return nil }
-        return (segment, index)
+        return ObjectPlace(isShared: isShared, segment: segment, index: index)
     }
+}
+
+/// The place of an object among those of segments.
+struct ObjectPlace: Equatable {
+    /// Whether it is of a vault of several spaces: then `segment` is a row's number.
+    var isShared: Bool
+    var segment: Int
+    var index: Int
 }

@@ -8,7 +8,7 @@ final class ClusterBytes: PartBytes {
     /// The objects of a part.
     enum Stripe {
         case header
-        case segment(Int, bytesMax: UInt64)
+        case segment(SegmentPlace, ClusterLayout)
         /// Of a log with that name.
         case log(String)
     }
@@ -25,9 +25,14 @@ final class ClusterBytes: PartBytes {
     private func object(_ index: Int) -> String {
         switch stripe {
         case .header: vault.address.header
-        case .segment(let number, _): vault.address.object(number, index)
+        case .segment(let place, let layout): layout.object(place.number, index)
         case .log(let log): vault.address.object(ofLog: log, index)
         }
+    }
+
+    private func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
+        if case .segment(let place, let layout) = stripe { return layout.parts(range, ofSpace: place.space) }
+        return ClusterAddress.parts(range)
     }
 
     // MARK: Sizes
@@ -37,7 +42,7 @@ final class ClusterBytes: PartBytes {
         let found =
             switch stripe {
             case .header: try vault.pool.size(of: object(0)) ?? 0
-            case .segment(_, let bytesMax): try segmentEnd(bytesMax)
+            case .segment(let place, let layout): try segmentEnd(place.space, layout)
             case .log: try logEnd()
             }
         end = found
@@ -45,12 +50,14 @@ final class ClusterBytes: PartBytes {
     }
 
     /// Its objects may be missing in between.
-    private func segmentEnd(_ bytesMax: UInt64) throws(Errno) -> UInt64 {
-        for index in stride(from: Int((bytesMax - 1) / Self.objectBytes), through: 0, by: -1) {
-            if let size = try vault.pool.size(of: object(index)) {
-                return min(bytesMax, UInt64(index) * Self.objectBytes + size)
-            }
+    private func segmentEnd(_ space: Int, _ layout: ClusterLayout) throws(Errno) -> UInt64 {
+        var exists = false
+        for index in (0..<layout.objectsPerSegment).reversed() {
+            guard let size = try vault.pool.size(of: object(index)) else { continue }
+            if let end = layout.end(space, index: index, size: size) { return end }
+            exists = true
         }
+        if exists { return 0 }
         throw .noEntry
     }
 
@@ -75,7 +82,8 @@ final class ClusterBytes: PartBytes {
     func read(_ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
         let end = try size()
         let count = offset < end ? Int(min(UInt64(bytes.count), end - offset)) : 0
-        let reads = ClusterAddress.reads(bytes.slice(0, count), at: offset, of: object)
+        let reads = ClusterAddress.reads(
+            bytes.slice(0, count), parts(offset..<offset + UInt64(count)), of: object)
         for (read, found) in zip(reads, try vault.pool.read(reads)) { read.fillHole(after: found) }
         return count
     }
@@ -84,15 +92,22 @@ final class ClusterBytes: PartBytes {
         // One that writes behind its end has to know it.
         let end = try size()
         var done = 0
-        for (index, range) in ClusterAddress.parts(offset..<offset + UInt64(bytes.count)) {
+        for (index, range) in parts(offset..<offset + UInt64(bytes.count)) {
             let some = bytes.slice(done, range.count)
             try noting { () throws(Errno) in
+                if completesRow(index) { try vault.pool.settle() }
                 try vault.pool.start(
                     locked(index) + [.write(some, at: range.lowerBound)], on: object(index), .refuse)
             }
             done += range.count
         }
         self.end = max(end, offset + UInt64(bytes.count))
+    }
+
+    /// Whether a row of segments may count as whole once an object has all its bytes.
+    private func completesRow(_ index: Int) -> Bool {
+        guard case .segment(_, let layout) = stripe, layout.layout.isShared else { return false }
+        return index == layout.objectsPerSegment - 1
     }
 
     /// Only of the header, which is one object.
@@ -115,7 +130,8 @@ final class ClusterBytes: PartBytes {
         try vault.lease.requireHeld()
         switch stripe {
         case .header: return [.lock(vault.lease.clusterLock)]
-        case .segment(let number, _): return try vault.lockNeeded(number, index).map { [.lock($0)] } ?? []
+        case .segment(let place, let layout):
+            return try vault.lockNeeded(layout, place.number, index).map { [.lock($0)] } ?? []
         case .log: return []
         }
     }

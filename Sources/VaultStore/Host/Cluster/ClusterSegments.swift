@@ -1,33 +1,52 @@
 import ClusterIO
 import Glibc
 import LinuxIO
+import Synchronization
 import VaultFormat
 
-/// The segments of the space of a vault on a cluster, striped over objects.
+/// The segments of a space of a vault on a cluster, striped over objects.
 ///
 /// Writes return before they are answered, except that a root is begun only once all writes before it are durable: an
 /// earlier mount has left none without. Small ones wait for others to the same object, until a root, a sync or a read.
-/// An object that does not exist, of a segment that does, is a hole.
+///
+/// In a vault of one space an object that does not exist, of a segment that does, is a hole. In one of several spaces
+/// all objects are there from the beginning, and none is made, shortened or removed here.
 final class ClusterSegments: SegmentHost, @unchecked Sendable {
     private let vault: VaultCluster
-    private let layout: SegmentLayout
+    private let space: Int
+    private let layout: ClusterLayout
     private let recent: RecentBytes
     private let lock = Lock()
     /// Segments that are known to exist.
     private var known: Set<Int> = []
+    /// Objects of a vault of several spaces that are known to exist.
+    private var knownObjects: Set<String> = []
+    /// Segments that every space has at least; see `limit`.
+    private let least = Atomic<Int>(0)
     /// Where content was written last.
     private var written: (segment: Int, end: UInt64)?
 
     private static let objectBytes = ClusterAddress.objectBytes
 
-    init(_ vault: VaultCluster, _ layout: SegmentLayout) {
-        (self.vault, self.layout) = (vault, layout)
+    init(_ vault: VaultCluster, _ space: Int, _ layout: SegmentLayout) {
+        (self.vault, self.space, self.layout) = (vault, space, vault.objects(layout))
         recent = RecentBytes(vault.pool)
     }
 
     private var pool: ClusterPool { vault.pool }
 
-    private func object(_ segment: Int, _ index: Int = 0) -> String { vault.address.object(segment, index) }
+    private var isShared: Bool { layout.layout.isShared }
+    private var segmentBytes: UInt64 { layout.layout.segmentBytes }
+
+    private func object(_ segment: Int, _ index: Int = 0) -> String { layout.object(segment, index) }
+
+    private func parts(_ range: Range<UInt64>) -> [(index: Int, range: Range<UInt64>)] {
+        layout.parts(range, ofSpace: space)
+    }
+
+    private func reads(
+        _ segment: Int, at offset: UInt64, _ bytes: UnsafeMutableRawBufferPointer
+    ) -> [ClusterPool.Read] { layout.reads(bytes, SegmentPlace(space: space, number: segment), at: offset) }
 
     private func failed(_ error: Errno) -> StoreError {
         vault.lease.note(error)
@@ -39,15 +58,16 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func read(
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(StoreError) {
-        let reads = ClusterAddress.reads(bytes, at: offset) { object(segment, $0) }
         let exist: Bool
-        do throws(Errno) { exist = try recent.read(reads) } catch { throw failed(error) }
+        do throws(Errno) { exist = try recent.read(reads(segment, at: offset, bytes)) } catch {
+            throw failed(error)
+        }
         if !exist, !exists(segment) { throw .damaged }
     }
 
     func willRead(_ segment: Int, _ range: Range<UInt64>) {
         if isBeingWritten(segment, range.lowerBound) { return }
-        for part in ClusterAddress.parts(range) { recent.willRead(object(segment, part.index), part.range) }
+        for part in parts(range) { recent.willRead(object(segment, part.index), part.range) }
     }
 
     /// Photos that come in are read in part, one after another: what follows is the place of the next one.
@@ -63,12 +83,13 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     ) throws(StoreError) {
         if kind != .other { lock.withLock { written = (segment, offset + UInt64(bytes.count)) } }
         guard exists(segment) else { throw .segmentMissing(segment) }
+        try requireObjects(segment, offset..<offset + UInt64(bytes.count))
         do throws(Errno) {
             try vault.lease.requireHeld()
             let isRoot = segment < 2 && offset < UInt64(RootSnapshot.rootBytes)
             if isRoot { try pool.settle() }
             var done = 0
-            for part in ClusterAddress.parts(offset..<offset + UInt64(bytes.count)) {
+            for part in parts(offset..<offset + UInt64(bytes.count)) {
                 try write(bytes.slice(done, part.range.count), segment, part, kind, isRoot: isRoot)
                 done += part.range.count
             }
@@ -91,7 +112,8 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
             kept = copy
         case .other where isRoot: try start(.write(bytes, at: offset), segment, part.index)
         case .other:
-            try pool.gather(bytes, at: offset, on: object, lock: vault.lockNeeded(segment, part.index))
+            try pool.gather(
+                bytes, at: offset, on: object, lock: vault.lockNeeded(layout, segment, part.index))
         }
     }
 
@@ -105,7 +127,21 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     private func locked(
         _ step: ClusterPool.Step, _ segment: Int, _ index: Int
     ) throws(Errno) -> [ClusterPool.Step] {
-        try vault.lockNeeded(segment, index).map { [.lock($0), step] } ?? [step]
+        try vault.lockNeeded(layout, segment, index).map { [.lock($0), step] } ?? [step]
+    }
+
+    /// Throws if a write would make or extend an object of several spaces, with zeros in the parts of others.
+    private func requireObjects(_ segment: Int, _ range: Range<UInt64>) throws(StoreError) {
+        guard isShared else { return }
+        for part in parts(range) {
+            let object = object(segment, part.index)
+            if lock.withLock({ knownObjects.contains(object) }) { continue }
+            let size: UInt64?
+            do throws(Errno) { size = try pool.size(of: object) } catch { throw failed(error) }
+            guard let size else { throw .segmentMissing(segment) }
+            if size < layout.objectBytes { throw .segmentShort(segment) }
+            lock.withLock { _ = knownObjects.insert(object) }
+        }
     }
 
     func sync() throws(StoreError) {
@@ -118,8 +154,12 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     // MARK: Sizes
 
     func writtenBytes(_ segment: Int) throws(StoreError) -> UInt64 {
+        if isShared {
+            guard exists(segment) else { throw .damaged }
+            return segmentBytes
+        }
         do throws(Errno) {
-            for index in stride(from: Int((layout.segmentBytes - 1) / Self.objectBytes), through: 0, by: -1) {
+            for index in (0..<layout.objectsPerSegment).reversed() {
                 if let size = try pool.size(of: object(segment, index)) {
                     return UInt64(index) * Self.objectBytes + size
                 }
@@ -139,7 +179,13 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     func exists(_ segment: Int) -> Bool {
         if lock.withLock({ known.contains(segment) }) { return true }
-        guard (try? pool.size(of: object(segment))) != nil else { return false }
+        if isShared {
+            guard segment < least.load(ordering: .relaxed) || vault.isWholeRow(segment, layout) else {
+                return false
+            }
+        } else {
+            guard (try? pool.size(of: object(segment))) != nil else { return false }
+        }
         lock.withLock { _ = known.insert(segment) }
         return true
     }
@@ -150,6 +196,8 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         guard exists(segment) else { throw .segmentMissing(segment) }
         if try writtenBytes(segment) < bytes { throw .segmentShort(segment) }
     }
+
+    func limit(to segments: Int) { least.store(segments, ordering: .relaxed) }
 
     func requireMayCreate() throws(StoreError) {
         do throws(Errno) { try vault.lease.requireHeld() } catch { throw failed(error) }
@@ -176,7 +224,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     func giveBack(_ segment: Int, _ range: Range<UInt64>) {
         // Without it the bytes keep their room until they are written over.
-        for part in ClusterAddress.parts(range) {
+        for part in parts(range) where !isShared {
             try? start(.zeros(part.range), segment, part.index)
             recent.replace(object(segment, part.index), part.range)
         }
@@ -188,9 +236,9 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     /// Removes the objects beyond an end, the last first, and shortens the one with the end.
     private func cut(_ segment: Int, to end: UInt64) -> Bool {
+        if isShared { return false }
         let last = Int(end / Self.objectBytes)
-        for index in stride(
-            from: Int((layout.segmentBytes - 1) / Self.objectBytes), to: last, by: -1)
+        for index in stride(from: layout.objectsPerSegment - 1, to: last, by: -1)
         where !remove(object(segment, index)) { return false }
         do throws(Errno) {
             let size = try pool.size(of: object(segment, last)) ?? 0
@@ -227,7 +275,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func readAnew(
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(Errno) {
-        let reads = ClusterAddress.reads(bytes, at: offset) { object(segment, $0) }
+        let reads = reads(segment, at: offset, bytes)
         for (read, count) in zip(reads, try pool.read(reads)) { read.fillHole(after: count) }
     }
 

@@ -45,17 +45,18 @@ extension VaultCluster {
         switch part {
         case .header: return ClusterBytes(self, .header)
         case .segment(let place, let layout):
-            if use == .making || use == .replacing { try make(place.number) }
-            let segment = ClusterBytes(self, .segment(place.number, bytesMax: layout.segmentBytes))
+            let objects = objects(layout)
+            if use == .making || use == .replacing { try make(objects.object(place.number)) }
+            let segment = ClusterBytes(self, .segment(place, objects))
             _ = try segment.size()
             return segment
         case .copyLog: return ClusterBytes(self, .log(try logName(use)))
         }
     }
 
-    private func make(_ segment: Int) throws(Errno) {
+    private func make(_ object: String) throws(Errno) {
         try lease.requireHeld()
-        do throws(Errno) { try pool.apply([.creation], on: address.object(segment)) } catch
+        do throws(Errno) { try pool.apply([.creation], on: object) } catch
             where error == .exists
         {}
     }
@@ -76,6 +77,14 @@ extension VaultCluster {
 
     func segments(_ layout: SegmentLayout) throws(VaultError) -> FoundSegments {
         var found = FoundSegments()
+        if layout.isShared {
+            for number in 0..<segmentCount(layout) {
+                for space in 0..<layout.spaceCount {
+                    found.segments.append((SegmentPlace(space: space, number: number), layout.segmentBytes))
+                }
+            }
+            return found
+        }
         for number in try listing(layout).numbers {
             let place = SegmentPlace(space: 0, number: number)
             do throws(Errno) {
@@ -87,7 +96,7 @@ extension VaultCluster {
     }
 
     func name(of place: SegmentPlace, _ layout: SegmentLayout) -> String {
-        SegmentLayout.digits(place.number)
+        layout.isShared ? SegmentLayout.sharedName : SegmentLayout.digits(place.number)
     }
 
     /// A cluster without a manager does not tell.
@@ -122,13 +131,20 @@ extension VaultCluster {
     }
 
     func requireFitting(_ header: Header) throws(VaultError) {
-        guard !header.layout.isShared else {
-            throw .foreignHeader("it describes \(header.spaceCount) spaces, the vault has one")
+        let layout = objects(header.layout)
+        let found = try objects()
+        if let other = found.first(where: { $0.isShared != header.layout.isShared }) {
+            throw .foreignHeader(
+                other.isShared
+                    ? "it describes one space, the vault has several"
+                    : "it describes \(header.spaceCount) spaces, the vault has one")
         }
-        for object in try objects() {
-            guard UInt64(object.index) * ClusterAddress.objectBytes < header.segmentBytes else {
-                throw .foreignHeader("it describes smaller segments than the vault has")
-            }
+        guard found.allSatisfy({ $0.index < layout.objectsPerSegment }) else {
+            throw .foreignHeader("it describes smaller segments than the vault has")
+        }
+        guard header.layout.isShared else { return }
+        guard isWholeRow(0, layout) else {
+            throw .foreignHeader("it describes other spaces than the vault has, or larger segments")
         }
     }
 }

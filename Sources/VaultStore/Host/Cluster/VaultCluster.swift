@@ -1,17 +1,18 @@
 import ClusterIO
 import Glibc
 import LinuxIO
+import Synchronization
 import VaultCrypto
 import VaultFormat
 
-/// A vault of one space on a Ceph cluster: an object for the header, and some for each segment. The sealed bytes are
-/// those of a vault in files.
-///
-/// Several spaces are not offered there: each object tells when and how often it was written.
+/// A vault on a Ceph cluster: an object for the header, and some for segments; see `ClusterLayout`. The sealed bytes
+/// are those of a vault in files.
 final class VaultCluster: VaultHost {
     let pool: ClusterPool
     let address: ClusterAddress
     let lease: ClusterLease
+    /// Rows that a vault of several spaces has at least: none is ever removed once it is whole.
+    let rowsKnown = Atomic<Int>(0)
 
     init(_ address: ClusterAddress, _ pool: ClusterPool) {
         (self.address, self.pool) = (address, pool)
@@ -44,10 +45,12 @@ final class VaultCluster: VaultHost {
         lease.end()
     }
 
+    func objects(_ layout: SegmentLayout) -> ClusterLayout { ClusterLayout(address, layout) }
+
     /// The lock under which alone an object of a segment is changed, one with roots; nil for any other object.
-    func lockNeeded(_ segment: Int, _ index: Int) throws(Errno) -> ClusterLock? {
+    func lockNeeded(_ layout: ClusterLayout, _ segment: Int, _ index: Int) throws(Errno) -> ClusterLock? {
         guard segment < 2, index == 0 else { return nil }
-        try lease.requireLock(of: address.object(segment))
+        try lease.requireLock(of: layout.object(segment))
         return lease.clusterLock
     }
 
@@ -83,13 +86,15 @@ final class VaultCluster: VaultHost {
     func segments(
         of space: Int, _ layout: SegmentLayout, cover: CoverTraffic?, openMax: Int
     ) throws(VaultError) -> any SegmentHost {
-        ClusterSegments(self, layout)
+        ClusterSegments(self, space, layout)
     }
 
     func requirePermission(_ layout: SegmentLayout) throws(VaultError) {}
 
     func segmentCount(_ layout: SegmentLayout) -> Int {
-        func exists(_ segment: Int) -> Bool { (try? pool.size(of: address.object(segment))) != nil }
+        let objects = objects(layout)
+        if layout.isShared { return rowCount(objects) }
+        func exists(_ segment: Int) -> Bool { (try? pool.size(of: objects.object(segment))) != nil }
         // In few requests: the end of the segments lies between the last one found and the first one missing.
         var (found, missing) = (0, 1)
         while missing < Geometry.segmentsMax, exists(missing - 1) {
@@ -103,24 +108,24 @@ final class VaultCluster: VaultHost {
     }
 
     func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing {
-        SegmentListing(try objects().filter { $0.index == 0 }.map { SegmentLayout.name($0.segment) })
+        SegmentListing(
+            try objects().filter { !$0.isShared && $0.index == 0 }.map { SegmentLayout.name($0.segment) })
     }
 
-    func objects() throws(VaultError) -> [(segment: Int, index: Int)] {
+    /// All objects of segments.
+    func objects() throws(VaultError) -> [ObjectPlace] {
         do throws(Errno) {
             return try pool.objects(prefix: address.name + "/").compactMap(address.place)
         } catch { throw .system(error, "cannot list the vault's objects") }
     }
 
     func storedBytes(_ layout: SegmentLayout) throws(VaultError) -> UInt64 {
-        HeaderLayout.fileBytes + UInt64(try objects().count) * ClusterAddress.objectBytes
+        HeaderLayout.fileBytes + UInt64(try objects().count) * objects(layout).objectBytes
     }
 
     func highestNumber(_ layout: SegmentLayout) throws(VaultError) -> Int {
-        try listing(layout).numbers.last ?? -1
+        layout.isShared ? segmentCount(layout) - 1 : try listing(layout).numbers.last ?? -1
     }
-
-    func completeSegments(_ layout: SegmentLayout) throws(VaultError) {}
 
     // MARK: Repairs
 
@@ -129,20 +134,26 @@ final class VaultCluster: VaultHost {
         throw .notWritable(.io(.notSupported))
     }
 
-    func mendSegments(_ layout: SegmentLayout, least segmentCount: Int) throws(VaultError) {}
-
     // MARK: Copies
 
     func holdForBackups() -> BackupHold? { nil }
 
     // MARK: Traces that others can see
 
+    // The times of objects tell when each was written, and cannot be hidden.
+
     func cover(_ layout: SegmentLayout, isRunning: Bool) -> CoverTraffic? { nil }
     func dropPageCache(_ layout: SegmentLayout, ofKilled: Bool) {}
     func blurTraces(_ layout: SegmentLayout) {}
     func blurBeginning(_ layout: SegmentLayout) {}
-    func imitateFormatting(_ layout: SegmentLayout) {}
     func blurChange(_ layout: SegmentLayout) {}
+
+    /// Changes the objects with roots, as formatting does, by their locks.
+    func imitateFormatting(_ layout: SegmentLayout) {
+        guard layout.isShared else { return }
+        // Best effort: nothing depends on it.
+        for number in 0..<2 { try? lease.requireLock(of: objects(layout).object(number)) }
+    }
 
     // MARK: This computer
 

@@ -92,10 +92,6 @@ extension Vault {
         let source = try onSource { () throws(VaultError) in
             try CopySource(path, held: damaged?.vault, calls: calls)
         }
-        if source.header.layout.isShared, isClusterPath(destination) {
-            throw .source(
-                .invalidSize("a vault of several spaces stays in files: objects would tell which are in use"))
-        }
         let target = try onDestination { () throws(VaultError) in
             try CopyTarget(destination, of: source.header, calls: calls)
         }

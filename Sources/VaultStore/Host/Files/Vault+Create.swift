@@ -7,16 +7,22 @@ public import VaultFormat
 extension Vault {
     /// The proposed size of a space: an eighth of the available disk, divided among the spaces, in whole segments.
     public static func proposedBytesPerSpace(at path: String, spaces: Int) -> UInt64 {
+        if isClusterPath(path) { return proposedBytesOnCluster(path, spaces: spaces) }
         let host = host(path)
         var available = (host?.availableBytes ?? 0) / 8
         if let host, host.typeMagic == fatMagic { available = min(available, fatFileBytesMax) }
-        let bytes = available / UInt64(max(1, spaces))
+        return proposal(available, spaces: spaces)
+    }
+
+    /// - Parameter bytes: for all spaces.
+    static func proposal(_ bytes: UInt64, spaces: Int) -> UInt64 {
         let segment = Geometry.segmentBytesUsual
-        return max(4 * segment, bytes / segment * segment)
+        return max(4 * segment, bytes / UInt64(max(1, spaces)) / segment * segment)
     }
 
     /// The name of the store at `path` if it keeps old versions of overwritten data, for a warning.
     public static func storeKeepsVersions(at path: String) -> String? {
+        if isClusterPath(path) { return nil }
         let types: [UInt64: String] = [
             0x9123_683E: "btrfs", 0x2FC1_2FC1: "ZFS", 0xF2F5_2010: "f2fs", 0xCA45_1A4E: "bcachefs",
             0x794C_7630: "overlay",
@@ -75,16 +81,18 @@ extension Vault {
         coverBytes: UInt64? = nil,
         progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
-        if let address = try ClusterAddress(path) {
-            return try create(
-                at: address, path: path, spaces: spaces, kdf: kdf, password: password, stretcher: stretcher)
-        }
+        let address = try ClusterAddress(path)
         let chosen = try checkedSegmentBytes(path, spaces, bytesPerSpace, isLeast: limits == .least)
         let segmentBytes = wanted ?? chosen
         let segments =
             spaces == 1 ? 0 : try segmentCount(bytesPerSpace ?? 0, of: segmentBytes)
         guard KDFLimits.memoryBytes.contains(kdf.memoryBytes), KDFLimits.passes.contains(kdf.passes) else {
             throw .invalidSize("the KDF takes 8M to 448M of memory and 1 to 64 passes")
+        }
+        if let address {
+            return try create(
+                at: address, path: path, Header(spaces: spaces, segmentBytes: segmentBytes, kdf: kdf),
+                segments: segments, password: password, stretcher: stretcher, progress: progress)
         }
         var made = MadeFiles(calls: calls, path: path)
         do throws(VaultError) {
@@ -130,8 +138,11 @@ extension Vault {
         if spaces == 1 {
             if isLeast { return Geometry.segmentBytesLeast }
             // A vault that grows may fill its disk.
-            return Geometry.segmentBytes(
-                forSpace: max(host(path)?.totalBytes ?? 0, Geometry.spaceBytesUsual))
+            let total =
+                try ClusterAddress(path).map { (address) throws(VaultError) in
+                    try address.room()?.total
+                } ?? host(path)?.totalBytes
+            return Geometry.segmentBytes(forSpace: max(total ?? 0, Geometry.spaceBytesUsual))
         }
         guard let bytes = bytesPerSpace else {
             throw .invalidSize("a vault of \(spaces) spaces needs a size")
@@ -224,19 +235,18 @@ extension Vault {
         _ path: String, bytesPerSpace: UInt64, calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) -> Void
     ) throws(VaultError) {
-        guard try open(path, calls: calls, mayRepair: false).1.layout.isShared else {
+        let (host, header) = try open(path, calls: calls, mayRepair: false)
+        let layout = header.layout
+        guard layout.isShared else {
             throw .invalidSize("this vault has one space and grows with its photos")
         }
-        let (vault, header) = try openFiles(path, calls: calls, mayRepair: false)
-        let layout = header.layout
+        if let vault = host as? VaultCluster {
+            return try grow(vault, header, bytesPerSpace: bytesPerSpace, progress: progress)
+        }
+        guard let vault = host as? VaultFiles else { return }
         let lock = try lockSpaces(vault)
         defer { calls.close(lock) }
-        let count = vault.segmentCount(layout)
-        let wanted = try segmentCount(bytesPerSpace, of: header.segmentBytes)
-        guard wanted >= count else {
-            throw .invalidSize(
-                "a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
-        }
+        let wanted = try segmentCountWanted(bytesPerSpace, header, now: vault.segmentCount(layout))
         let (size, end) = (vault.fileBytes(SegmentLayout.sharedName) ?? 0, UInt64(wanted) * layout.rowBytes)
         if end > size {
             try requireRoom(for: end, vault.directory, calls)
@@ -248,6 +258,18 @@ extension Vault {
             }
         }
         vault.blurTraces(layout)
+    }
+
+    /// The number of segments of each space after it has grown.
+    static func segmentCountWanted(
+        _ bytesPerSpace: UInt64, _ header: Header, now count: Int
+    ) throws(VaultError) -> Int {
+        let wanted = try segmentCount(bytesPerSpace, of: header.segmentBytes)
+        guard wanted >= count else {
+            throw .invalidSize(
+                "a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
+        }
+        return wanted
     }
 
     /// Locks the file of all spaces: one `grow` at a time. A mounted daemon does not hold this lock.

@@ -19,6 +19,9 @@ extension Vault {
         let layout = header.layout
         let damage = headerDamage(vault)
         guard let vault = vault as? VaultFiles else {
+            if layout.isShared, let vault = vault as? VaultCluster {
+                return damage + (try rowDamage(vault, vault.objects(layout)))
+            }
             return damage + gaps(try vault.listing(layout).numbers)
         }
         return damage + (layout.isShared ? spacesDamage(vault, layout) : try segmentDamage(vault, layout))
@@ -35,6 +38,21 @@ extension Vault {
                     "does not end on a segment boundary: it was truncated, or growing the vault was interrupted"
             )
         ]
+    }
+
+    /// Missing objects of the rows of segments.
+    private static func rowDamage(
+        _ vault: VaultCluster, _ layout: ClusterLayout
+    ) throws(VaultError) -> [FileDamage] {
+        let missing = try vault.missingObjects(layout, least: 1).sorted { $0.key < $1.key }
+        return missing.map { row, indices in
+            FileDamage(
+                file: layout.object(row, indices[0]),
+                cause: indices.count == 1
+                    ? "missing, or growing the vault was interrupted"
+                    : "\(indices.count) objects of this row are missing, or growing the vault was interrupted"
+            )
+        }
     }
 
     private static func segmentDamage(
