@@ -246,6 +246,8 @@ def main():
     parser.add_argument("--directory", help="for all that is made")
     arguments = parser.parse_args()
     tempfile.tempdir = arguments.directory
+    # What a script starts beside itself ignores it, and so would all programs that are interrupted here.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if arguments.losses:
         try:
             losses(arguments.program, arguments.seed)
