@@ -32,6 +32,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
     /// Syncs that succeed before one fails.
     private var syncsLeft: Int?
     private var capacityPages = Int.max
+    private var hasHoles = true
     private var usedPages: Int
 
     /// A disk that begins as `state`; nobody has a file of it open.
@@ -90,6 +91,9 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         if !bytes.isEmpty { try writeFully(file, bytes, at: 0) }
         lock.withLock { current.settleAll() }
     }
+
+    /// From now on no hole can be punched or found, and no room allocated, as on sshfs.
+    public func refuseHoles() { lock.withLock { hasHoles = false } }
 
     private func note(_ event: DiskEvent) {
         current.apply(event)
@@ -257,6 +261,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
 
     public func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
         try lock.withLock { () throws(Errno) in
+            guard hasHoles else { throw .notSupported }
             let inode = try opened(d).inode
             var file = current.live.files[inode] ?? FileImage()
             let end = offset + length
@@ -275,6 +280,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
 
     public func punchHole(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
         try lock.withLock { () throws(Errno) in
+            guard hasHoles else { throw .notSupported }
             let inode = try opened(d).inode
             guard let file = current.live.files[inode] else { return }
             let first = Int(offset) / DiskPage.bytes
@@ -291,6 +297,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         try lock.withLock { () throws(Errno) in
             let file = current.live.files[try opened(d).inode] ?? FileImage()
             guard offset < file.size else { throw Errno(ENXIO) }
+            guard hasHoles else { return hole ? file.size : offset }
             var page = Int(offset) / DiskPage.bytes
             let end = (Int(file.size) + DiskPage.bytes - 1) / DiskPage.bytes
             while page < end, (file.page(page) == nil) != hole { page += 1 }

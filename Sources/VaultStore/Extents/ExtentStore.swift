@@ -13,6 +13,7 @@ final class ExtentStore: Sendable {
     private let next: NextCommit
     private let codec: ExtentCodec
     private let references: ReferenceGuard
+    private let reserve: CuttingReserve
     private let buffers: BufferPool
     private let grows: Bool
     /// Random number of this mount.
@@ -27,6 +28,7 @@ final class ExtentStore: Sendable {
         (lock, disk, gate, sectors, host) = (parts.lock, parts.disk, parts.gate, parts.sectors, parts.host)
         (next, codec, buffers) = (parts.next, parts.extentCodec, parts.buffers)
         (self.references, self.grows, self.epoch) = (references, grows, epoch)
+        reserve = CuttingReserve(parts, references)
     }
 
     // MARK: Writing
@@ -41,6 +43,7 @@ final class ExtentStore: Sendable {
         // The mount that this one took over from may still be writing there.
         let near = gate.claim?.hasTakenOver == true ? nil : near
         guard grows else { return try write(role, content, offset, bytes, near, purpose, .anywhere) }
+        if purpose == .user { reserve.fill(before: bytes.count) }
         do throws(StoreError) {
             let isFresh = try host.reserve(bytes.count, purpose)
             defer { if isFresh { host.release(bytes.count) } }

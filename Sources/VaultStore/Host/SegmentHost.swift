@@ -88,6 +88,9 @@ protocol SegmentHost: AnyObject, Sendable {
     /// Gives the room of whole pages back to the host. Best effort.
     func giveBack(_ segment: Int, _ range: Range<UInt64>)
 
+    /// Whether the room of parts of a segment can be given back; true if the host does not tell.
+    var punchesHoles: Bool { get }
+
     /// Removes a segment; returns false if the host refuses.
     func remove(_ segment: Int) -> Bool
 
@@ -120,6 +123,7 @@ protocol SegmentHost: AnyObject, Sendable {
 extension SegmentHost {
     func willRead(_ segment: Int, _ range: Range<UInt64>) {}
     func openDirectly() -> (any DirectSegments)? { nil }
+    var punchesHoles: Bool { true }
     func markUnsynced(_ segment: Int) {}
     func limit(to segments: Int) {}
     func reopenAll() {}

@@ -14,8 +14,10 @@ final class HostRoom: Sendable {
 
     /// Disk that content does not use, so that the catalogue can still be written.
     static let reserveBytes: UInt64 = 1 << 20
+    /// Disk that is left beside the reserve, because several requests ask for it at once.
+    static let marginBytes: UInt64 = 64 << 10
     /// Bytes of sectors that can be used again on a full host, and are kept from users' bytes, so that files can be
-    /// cut: the host's own reserve may be the catalogue's by then.
+    /// cut: the host's own reserve may be the catalogue's by then. See `CuttingReserve`.
     static let usedReserveBytes: UInt64 = 192 << 10
     /// With more free disk than this, slots are backed before they are needed.
     static let plentyBytes: UInt64 = 1 << 30
@@ -57,7 +59,7 @@ final class HostRoom: Sendable {
     /// flight until `release`.
     func reserve(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
         try fresh.withLock { (fresh) throws(StoreError) in
-            let wanted = fresh + UInt64(count) + UInt64(count) / 64 + 64 << 10
+            let wanted = fresh + UInt64(count) + UInt64(count) / 64 + Self.marginBytes
             if purpose == .user, try available() < Self.reserveBytes + wanted { return false }
             fresh += UInt64(count)
             return true

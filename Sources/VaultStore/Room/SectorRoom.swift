@@ -101,7 +101,8 @@ public final class SectorRoom: @unchecked Sendable {
             let used = taken
             if grows {
                 let reusable = reusableBytes
-                let reserved = min(host, HostRoom.reserveBytes) + min(reusable, HostRoom.usedReserveBytes)
+                let kept = HostRoom.reserveBytes + HostRoom.marginBytes
+                let reserved = min(host, kept) + min(reusable, HostRoom.usedReserveBytes)
                 let free = reusable + host
                 return SpaceUse(total: used * sectorBytes + free, free: free, available: free - reserved)
             }
@@ -209,7 +210,8 @@ public final class SectorRoom: @unchecked Sendable {
         guard mayGrow else { return nil }
         segments.noticeGrowth()
         if grows {
-            guard try host.available() > HostRoom.reserveBytes + 64 << 10, try segments.addForContent()
+            guard try host.available() > HostRoom.reserveBytes + HostRoom.marginBytes,
+                try segments.addForContent()
             else { return nil }
         }
         return try sectors.take(least: least, most: most, near: nil)
@@ -308,6 +310,9 @@ public final class SectorRoom: @unchecked Sendable {
 
     /// The most sectors that were ever in use. Under the lock.
     var peakSectors: UInt64 { peak }
+
+    /// Counts so many free sectors, which were written, as having disk blocks.
+    func raisePeak(toFree count: Int) { lock.withLock { peak = max(peak, taken + UInt64(count)) } }
 
     /// Counts only so many sectors, and those in use, as having disk blocks.
     func lowerPeak(to count: UInt64 = 0) {

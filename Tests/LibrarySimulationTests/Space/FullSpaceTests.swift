@@ -20,18 +20,25 @@ import Testing
         /// One space on a full host.
         case host
         case hostWithTrash
+        /// A full host that punches no holes, like sshfs.
+        case hostWithoutHoles
 
         func session() throws -> FaultSession {
             switch self {
-            case .shared: try FaultSession(try MemoryVault(spaces: 2, segments: 8))
+            case .shared: return try FaultSession(try MemoryVault(spaces: 2, segments: 8))
             case .sharedLeast:
-                try FaultSession(
+                return try FaultSession(
                     try MemoryVault(
                         spaces: 2, segments: 64, segmentBytes: Geometry.segmentBytesLeast, limits: .least),
                     trashDays: 30)
-            case .host: try FaultSession(try MemoryVault(spaces: 1, segments: 0), capacity: 32 << 20)
+            case .host: return try FaultSession(try MemoryVault(spaces: 1, segments: 0), capacity: 32 << 20)
+            case .hostWithoutHoles:
+                let session = try FaultSession(
+                    try MemoryVault(spaces: 1, segments: 0), capacity: 32 << 20)
+                session.disk.refuseHoles()
+                return session
             case .hostWithTrash:
-                try FaultSession(
+                return try FaultSession(
                     try MemoryVault(spaces: 1, segments: 0), capacity: 32 << 20, trashDays: 30)
             }
         }
@@ -124,7 +131,7 @@ import Testing
         #expect(try session.get("albums/long") == Array(bytes[..<50_000]))
     }
 
-    @Test(arguments: [4096, 20_000, 300_000, 3_000_000], [Kind.shared, .host])
+    @Test(arguments: [4096, 20_000, 300_000, 3_000_000], [Kind.shared, .host, .hostWithoutHoles])
     func `what df shows can be written`(size: Int, kind: Kind) throws {
         let session = try kind.session()
         defer { session.kill() }
@@ -135,6 +142,44 @@ import Testing
         try machine.expectShown(size)
         try machine.removeAll()
         try machine.expectShown(size)
+    }
+
+    /// The first 192 KiB that were removed became the room for cutting files: of sixty files of 2 kB none could be
+    /// written again.
+    @Test(arguments: [(2000, Kind.hostWithoutHoles), (60_000, .hostWithoutHoles), (60_000, .host)])
+    func `files that are removed on a full host are room for as many`(size: Int, kind: Kind) throws {
+        let session = try kind.session()
+        defer { session.kill() }
+        let machine = FullSpaceMachine(session, seed: 1)
+        try machine.fill([size])
+        try machine.fill([2000])
+        let names = machine.files.keys.sorted()
+        let content = Array(noise(size))
+        try session.makeDurable()
+        var removed = 0
+        for name in names where removed < 60 && machine.files[name]?.count == size {
+            try session.rm("albums/" + name)
+            removed += 1
+        }
+        #expect(removed == 60)
+        for _ in 0..<3 { try session.makeDurable() }
+        var written = 0
+        do {
+            while written < removed {
+                try session.put("albums/again\(written)", content)
+                written += 1
+            }
+        } catch let error as FileError { #expect(error == .noRoom) }
+        #expect(written >= removed * 9 / 10, "\(written) of \(removed)")
+        // Cutting works as before.
+        let handle = try session.open("albums/again0")
+        try session.truncate(handle, UInt64(size / 2))
+        try session.close(handle)
+        try session.makeDurable()
+        session.kill()
+        try session.mount()
+        #expect(try session.get("albums/again0") == Array(content[..<(size / 2)]))
+        #expect(try session.get("albums/again1") == content)
     }
 
     /// A commit with the records of thousands of small files counted the pages of all of them by their worst case, and

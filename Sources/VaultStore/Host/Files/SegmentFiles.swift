@@ -281,6 +281,16 @@ final class SegmentFiles: SegmentHost, @unchecked Sendable {
         try? calls.punchHole(segment.descriptor, offset: range.lowerBound, length: UInt64(range.count))
     }
 
+    /// Tries it beyond the end of the first segment, where there is nothing.
+    var punchesHoles: Bool {
+        guard !layout.isShared, let segment = try? segment(0, for: .writing) else { return true }
+        do throws(Errno) {
+            try calls.punchHole(
+                segment.descriptor, offset: segmentBytes, length: UInt64(Geometry.pageBytes))
+            return true
+        } catch { return error != .notSupported }
+    }
+
     /// Removes a segment's file; returns false if the host refuses.
     func remove(_ number: Int) -> Bool {
         do throws(Errno) { try calls.unlink(directory, fileName(number)) } catch {
