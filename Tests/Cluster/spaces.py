@@ -143,6 +143,7 @@ def spaces(desk):
     copies(desk, firsts, seconds)
     full(desk, a)
     grown(desk, firsts, seconds)
+    full_cluster(desk)
     damaged(desk, firsts, seconds)
     print("cluster: two spaces: import, passwords, the end of one")
     (desk.dir / "camera").mkdir()
@@ -298,6 +299,20 @@ def grown(desk, firsts, seconds):
     same(desk, HIDING, FIRST, firsts)
     for name, some in content(desk, HIDING):
         looks_random(name, some)
+
+
+def full_cluster(desk):
+    """Spaces are made and enlarged whole or not at all."""
+    print("cluster: two spaces: a cluster that is full")
+    none = "ceph:photos/none"
+    before = desk.obscura("info", HIDING)
+    desk.cluster.set_full(True)
+    desk.obscura("grow", HIDING, "176M", status=7)
+    desk.obscura("create", none, *MADE, SIZE, status=7, password=FIRST)
+    require(not objects(desk, none), "objects of a vault that was not made")
+    desk.cluster.set_full(False)
+    require(desk.obscura("info", HIDING) == before, "it grew")
+    desk.obscura("grow", HIDING, "176M")
 
 
 def damaged(desk, firsts, seconds):
