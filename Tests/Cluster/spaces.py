@@ -123,6 +123,13 @@ def spaces(desk):
     require(answers[0] == answers[1], f"{answers}")
     desk.mount(a, vault=HIDING, password=FIRST, status=5)
     desk.elsewhere("check", HIDING, status=4, password=WRONG)
+    # One that only reads takes no lock.
+    desk.mount(a, "-o", "ro", vault=HIDING, password=FIRST)
+    put(b / "albums/beside", b"beside")
+    seconds["beside"] = b"beside"
+    for name, some in firsts.items():
+        require((a / "albums" / name).read_bytes() == some, f"{name} differs beside a writer")
+    desk.unmount(a)
     desk.unmount(b)
     same(desk, HIDING, FIRST, firsts)
     same(desk, HIDING, SECOND, seconds)
@@ -143,6 +150,7 @@ def spaces(desk):
     copies(desk, firsts, seconds)
     full(desk, a)
     grown(desk, firsts, seconds)
+    grown_copies(desk, firsts, seconds)
     full_cluster(desk)
     damaged(desk, firsts, seconds)
     print("cluster: two spaces: import, passwords, the end of one")
@@ -299,6 +307,26 @@ def grown(desk, firsts, seconds):
     same(desk, HIDING, FIRST, firsts)
     for name, some in content(desk, HIDING):
         looks_random(name, some)
+
+
+def grown_copies(desk, firsts, seconds):
+    """A copy grows with its vault, also if a backup is killed meanwhile."""
+    print("cluster: two spaces: copies of one that has grown")
+    again = "ceph:photos/hidden-again"
+    for target in [again, again, again, "hidden"]:
+        backup = subprocess.Popen(
+            [desk.program, "backup", HIDING, target, "--quiet"], env=desk.cluster.environment, cwd=desk.dir)
+        try:
+            backup.wait(0.2 + random.random())
+        except subprocess.TimeoutExpired:
+            backup.kill()
+        backup.wait()
+        desk.check(target, password=SECOND)
+    for target in [again, "hidden"]:
+        desk.obscura("backup", HIDING, target, "--quiet")
+        same(desk, target, SECOND, seconds)
+        same(desk, target, FIRST, firsts)
+    require(objects(desk, again).keys() == objects(desk, HIDING).keys(), "another size")
 
 
 def full_cluster(desk):
