@@ -79,7 +79,8 @@ def listings(desk):
     for vault, password in [(one, FIRST), (two, FIRST), (two, SECOND)]:
         desk.mount(place, vault=vault, password=password)
         put(place / "albums/open", random.randbytes(500_000))
-        states.append({name: (size, sorted(values), omap) for name, (size, values, omap) in objects(desk, vault).items()})
+        found = objects(desk, vault).items()
+        states.append({name: (size, sorted(values), omap) for name, (size, values, omap) in found})
         desk.unmount(place)
     require(states[0] == states[1] == states[2], f"{states}")
     seen = set()
@@ -358,7 +359,7 @@ def damaged(desk, firsts, seconds):
 
 
 def rounds(desk, count, seed):
-    """Mounts of two spaces in turn, which are killed, stopped and continued at random: neither loses what was synced."""
+    """Mounts of two spaces in turn, killed, stopped and continued at random: neither loses what was synced."""
     choose = random.Random(seed)
     vault = "ceph:photos/both"
     desk.obscura("create", vault, *MADE, "128M", password=FIRST)
@@ -375,7 +376,8 @@ def rounds(desk, count, seed):
         for name, some in synced[password].items():
             require((place / "albums" / name).read_bytes() == some, f"{what}: {name} is lost")
         for _ in range(choose.randrange(1, 6)):
-            name, some = f"f{choose.randrange(20)}", choose.randbytes(choose.choice([10, 5_000, 300_000, 2_000_000]))
+            name = f"f{choose.randrange(20)}"
+            some = choose.randbytes(choose.choice([10, 5_000, 300_000, 2_000_000]))
             if choose.random() < 0.1:
                 desk.cluster.kill_osd()
                 desk.cluster.start_osd()
