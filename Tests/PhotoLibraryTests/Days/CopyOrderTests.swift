@@ -67,6 +67,25 @@ import Testing
         try fixture.expectNothingLeft()
     }
 
+    @Test(arguments: 0..<40) func `equal files with a sidecar beside one of them`(seed: UInt64) throws {
+        var random = RandomSource(seed)
+        let fixture = try Fixture()
+        for album in ["A", "B"] { try fixture.mkdir("albums/" + album) }
+        let isFirst = Bool.random(using: &random)
+        if isFirst { try fixture.put("albums/A/x.jpg.xmp", xmp("2010-10-10")) }
+        let files = [("albums/A/x.jpg", may(2016)), ("albums/B/y.jpg", may(2012))].shuffled(using: &random)
+        for (path, seconds) in files {
+            try arrive(path, seconds, Bool.random(using: &random) ? .timed : .renamed, fixture)
+            if Bool.random(using: &random) { try fixture.remount() }
+        }
+        if !isFirst { try fixture.put("albums/A/x.jpg.xmp", xmp("2010-10-10")) }
+        let comment = Comment(rawValue: "seed \(seed): \(files.map(\.0)), the sidecar first: \(isFirst)")
+        #expect(try fixture.ls("moments") == ["2010-10-10"], comment)
+        for (path, _) in files { #expect(try fixture.captured(path).hasPrefix("2010-10-10"), comment) }
+        try fixture.remount()
+        #expect(try fixture.ls("moments") == ["2010-10-10"], comment)
+    }
+
     /// A day, and a name, that the user has chosen hold.
     @Test func `an earlier copy does not take the photo from where the user put it`() throws {
         let fixture = try Fixture()
