@@ -237,6 +237,7 @@ extension Option {
             While files are incomplete, segments that are away are not made anew: put back, they are taken up again, at
             once or by the next
             .Fl -repair .
+            Before the catalogue is rebuilt without them, copy the vault: originals of edited photos may be lost.
             The status is 0 when nothing is damaged any more
             """,
         alsoTyped: ["--fix", "-y", "-p"])

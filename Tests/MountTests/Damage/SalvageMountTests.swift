@@ -60,8 +60,8 @@ import VaultStore
         try place.unmount()
     }
 
-    /// The originals share chunks with the edited photos.
-    @Test func `photos and their originals come back with a segment that they lie in`() throws {
+    /// Edited photos with their originals, in a vault whose catalogue and one segment are away.
+    private func placeWithoutSegment() throws -> (place: Place, lost: String) {
         let place = try Place(spaces: 1)
         try place.source("a.jpg", largeJPEG("2024-05-01", more: 1, size: 700_000))
         try place.mount()
@@ -75,9 +75,18 @@ import VaultStore
             """)
         try place.unmount()
         try place.shell("rm V/segments/00000[01].seg; mv V/segments/000003.seg away")
+        let lost = try place.run([obscura, "check", "V", "--repair", "--password-stdin"], "one\n")
+        #expect(lost.status == 6, "\(lost.output)")
+        return (place, lost.output)
+    }
+
+    /// The originals share chunks with the edited photos. Their identity records are in another segment: what commits
+    /// put where depends on how long the programs take, and without its record an original is not known to be one.
+    @Test func `photos and their originals come back with a segment that they lie in`() throws {
+        var (place, lost) = try placeWithoutSegment()
+        for _ in 0..<20 where lost.contains("without a name") { (place, lost) = try placeWithoutSegment() }
+        #expect(lost.contains("segment 000003 is missing"), "\(lost)")
         let repair = [obscura, "check", "V", "--repair", "--password-stdin"]
-        let lost = try place.run(repair, "one\n")
-        #expect(lost.status == 6 && lost.output.contains("segment 000003 is missing"), "\(lost.output)")
         try place.shell("mv away V/segments/000003.seg")
         let found = try place.run(repair, "one\n")
         #expect(found.status == 0, "\(found.output)")
