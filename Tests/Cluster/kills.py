@@ -1,7 +1,6 @@
 """Ends of mounts, OSDs and whole disks, by chance."""
 import os
 import random
-import signal
 import threading
 import time
 
@@ -37,22 +36,14 @@ def rounds(desk, count, seed):
                 (place / "albums" / name).write_bytes(some)
                 # It may be there, or a part of it, until the next sync of it.
                 synced.pop(name, None)
-        # Those that were stopped go on while another one has the vault: nothing of theirs may come through.
-        for pid, old, late in stopped:
-            os.kill(pid, signal.SIGCONT)
-            try:
-                put(old / "albums" / late, b"late")
-                raise Failed(f"seed {seed}, round {number}: two mounts write")
-            except OSError:
-                pass
+        for pid, old in stopped:
+            desk.require_shut_out(pid, old, f"seed {seed}, round {number}")
         stopped = []
         end = choose.random()
         if end < 0.45:
             desk.kill(place)
         elif end < 0.7:
-            pid = desk.daemon(place)
-            os.kill(pid, signal.SIGSTOP)
-            stopped.append((pid, place, f"late{number}"))
+            stopped.append((desk.stop(place), place))
         else:
             desk.unmount(place)
         print(f"cluster: seed {seed}, round {number}: {len(synced)} files", flush=True)

@@ -384,12 +384,7 @@ def rounds(desk, count, seed):
             put(place / "albums" / name, some)
             synced[password][name] = some
         for pid, old in stopped:
-            Desk.go_on(pid)
-            try:
-                put(old / "albums/late", b"late")
-                raise Failed(f"{what}: two mounts write")
-            except OSError:
-                pass
+            desk.require_shut_out(pid, old, what)
         stopped = []
         end = choose.random()
         if end < 0.4:

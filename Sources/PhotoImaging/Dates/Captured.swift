@@ -86,9 +86,8 @@ public func zonedCaptureDate(
 /// The sources of a photo and of its name, in the order in which they are tried: that of their declaration.
 private let captureOrder = DateSource.allCases.filter { source in
     switch source {
-    case .dateTimeOriginal, .xmp, .iptc, .dateTimeDigitized, .quickTimeCreationDate, .quickTimeMovieHeader,
-        .gps,
-        .fileName, .dateTime:
+    case .dateTimeOriginal, .xmp, .iptc, .dateTimeDigitized, .quickTimeCreationDate,
+        .quickTimeMovieHeader, .gps, .fileName, .dateTime:
         true
     case .sidecar, .mtime, .moved, .kept: false
     }

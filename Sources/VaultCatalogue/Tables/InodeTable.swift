@@ -27,9 +27,8 @@ extension InodeRow {
     }
 
     fileprivate static let names = [
-        "ino", "mode", "uid", "gid", "rdev", "nlink", "size", "allocated", "content", "version", "parent",
-        "day",
-        "flags", "atime", "atime_ns", "mtime", "mtime_ns", "ctime", "ctime_ns",
+        "ino", "mode", "uid", "gid", "rdev", "nlink", "size", "allocated", "content", "version",
+        "parent", "day", "flags", "atime", "atime_ns", "mtime", "mtime_ns", "ctime", "ctime_ns",
     ]
 
     /// In the order in which a row is read; with the table's name, as other tables have columns of such names.
