@@ -307,7 +307,7 @@ if Context.environment["OBSCURA_WINDOW"] != nil {
     package.targets += [
         system("CAdwaita", pkgConfig: "libadwaita-1", package: "libadwaita-1-dev"),
         .executableTarget(
-            name: "obscura-window", dependencies: ["CAdwaita", "LinuxIO"],
+            name: "obscura-window", dependencies: ["CAdwaita", "LinuxIO", "VaultFormat"],
             exclude: ["obscura-window.1", "obscura-window.docc"],
             resources: [.embedInCode("words.txt")], swiftSettings: settings),
     ]

@@ -69,7 +69,7 @@ package func sizeText(_ bytes: UInt64) -> String {
     return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
 }
 
-/// How many photos of 4 MB fit, with two digits that count: "1,000".
+/// How many photos of 4 MB fit into the room of a space, rounded down to two digits that count: "1,000".
 ///
 /// - Parameter separator: between groups of three digits.
 package func photosText(_ bytes: UInt64, separator: String = ",") -> String {

@@ -1,6 +1,7 @@
 import CAdwaita
 import Glibc
 import LinuxIO
+import VaultFormat
 
 /// A dialog that runs one command: fields, a button that runs it, progress, and a message if it fails.
 ///
@@ -100,8 +101,9 @@ class Form {
                 return
             }
             let (total, free) = (sizeText(bytes * UInt64(spaces)), freeBytes(disk()).map(sizeText) ?? "?")
+            let room = FixedSpace(newOfBytes: bytes).roomWhenNew.bytes
             let photos = Word.sizePhotos.with(
-                sizeText(bytes), photosText(bytes, separator: Language.current.digitSeparator))
+                sizeText(bytes), photosText(room, separator: Language.current.digitSeparator))
             note.set("label", photos + " " + Word.sizeTotal.with(total, free))
         }
         field.replaceText(text)

@@ -231,14 +231,18 @@ import VaultCrypto
         #expect(grows.output.contains("1 space, growing with its photos"))
         let fixed = try onTerminal("create W --kdf-memory 8M --kdf-passes 1", typing: "2\n24M\none\none\n")
         #expect(fixed.status == 0, "\(fixed.output)")
-        #expect(fixed.output.contains("24 MiB: about 6 photos. The vault takes 48 MiB at once."))
+        #expect(
+            fixed.output.contains(
+                "24 MiB: room for at least 3 photos of 4 MB. The vault takes 48 MiB at once."))
         #expect(fixed.output.contains("2 spaces of"))
         let neither = try onTerminal("create X", typing: "3\n\ny\n")
         #expect(
             neither.status == 2 && !FileManager.default.fileExists(atPath: directory + "/X"),
             "\(neither.output)")
-        #expect(sizeHint(4 << 30, spaces: 2) == "4 GiB: about 1,000 photos. The vault takes 8 GiB at once.")
-        #expect(sizeHint(1200 << 20, spaces: 3).hasPrefix("1.1 GiB: about 310 photos."))
+        #expect(
+            sizeHint(4 << 30, spaces: 2)
+                == "4 GiB: room for at least 780 photos of 4 MB. The vault takes 8 GiB at once.")
+        #expect(sizeHint(1200 << 20, spaces: 3).hasPrefix("1.1 GiB: room for at least 220 photos of 4 MB."))
     }
 
     @Test func `a terminal lets a wrong password be typed anew, twice`() throws {

@@ -1,5 +1,5 @@
 import LinuxIO
-import VaultFormat
+public import VaultFormat
 
 /// The purpose of a change of the catalogue: how much of the room for pages it must leave.
 public enum ChangePurpose: Sendable {
@@ -23,14 +23,6 @@ public enum ChangePurpose: Sendable {
     }
 }
 
-/// How many files of a size have room in a space.
-public struct FileRoom: Sendable, Equatable {
-    /// Bytes that can surely be written, in files of any size from 4 KiB on.
-    public var bytes: UInt64
-    /// Empty files that can surely be made.
-    public var files: UInt64
-}
-
 /// The ledger of page slots: what was accepted can be committed.
 ///
 /// Changed pages get new slots, and those of the old ones are reused only after two durable commits. So before each
@@ -50,7 +42,6 @@ public final class RoomLedger: @unchecked Sendable {
     private let gate: WriteGate
     private let limits: Limits
     private let grows: Bool
-    private let pairBytes: UInt64
 
     init(
         _ segments: SegmentRoles, _ sectors: SectorRoom, _ slots: SlotRoom, _ pages: PageStore,
@@ -59,7 +50,6 @@ public final class RoomLedger: @unchecked Sendable {
         (self.segments, self.sectors, self.slots, self.pages) = (segments, sectors, slots, pages)
         (self.freed, self.host, self.gate) = (freed, host, gate)
         (self.grows, self.limits, self.lock) = (grows, limits, lock)
-        pairBytes = UInt64(2 * slots.slotsPerPair * Geometry.pageBytes)
     }
 
     // MARK: Slots
@@ -179,22 +169,14 @@ public final class RoomLedger: @unchecked Sendable {
 
     // MARK: Files
 
-    /// An identity record takes a sector, or two where the names are long.
-    private static let sectorsPerRecord = 1
-    /// The shown room may exceed what files of 4 KiB fill by this factor. Large files get a little less.
-    private static let tolerance = 1.04
-    private static let largeShare = 0.99
     /// Pages of a change, for which additions stop.
     private static let pagesPerChange = 32
     /// Pages of the sector bitmap that the commits before a refusal change: then nothing may be shown any more.
     private static let bitmapsPerCommit = 32
-    /// Page slots that the rows of a file take.
-    private static let slotsPerFile = 0.085
     /// Bytes of a photo that makes way.
     private static let purgedBytesUsual: UInt64 = 4 << 20
 
-    /// The room for new files. A file takes sectors for its bytes and its identity record, and page slots for its rows:
-    /// both must be there, and more slots take segments that content would have.
+    /// The room for new files. More page slots take segments that content would have.
     ///
     /// - Parameters:
     ///   - reserved: bytes reserved for accepted writes.
@@ -203,54 +185,39 @@ public final class RoomLedger: @unchecked Sendable {
         let use = sectors.capacity
         let available = use.available - min(use.available, reserved) + purgeable
         return lock.withLock {
-            let slotsPerFile = Self.slotsPerFile
             let bitmaps = min(Self.bitmapsPerCommit, sectors.bitmapPages)
             let least = leastSlots(
                 pages: limits.reservedSlots / 2 + Self.pagesPerChange, .addition, bitmaps: bitmaps)
-            let made = Double(purgeable / Self.purgedBytesUsual) * slotsPerFile
+            let made = Double(purgeable / Self.purgedBytesUsual) * FileRoom.slotsPerFile
             let slots = max(0, Double(slotsAfterCommits - least)) + made
             let returnable = sectors.returnableBytes
-            func files(_ bytes: Int) -> Double {
-                let sectors = (bytes == 0 ? 0 : Geometry.sectors(forPlaintext: bytes)) + Self.sectorsPerRecord
+            return FileRoom(available: available) { bytesPerFile in
+                guard grows else {
+                    return segments.fixed.filesThatFit(
+                        bytesPerFile: bytesPerFile, content: Double(available), slots: slots,
+                        pairs: segments.pairsToAdd, setAside: segments.setAsideForPages)
+                }
                 return filesThatFit(
-                    bytesPerFile: Double(sectors * Geometry.sectorBytes), slotsPerFile,
-                    content: Double(available), slots: slots, returnable: returnable)
+                    bytesPerFile: bytesPerFile, content: Double(available), slots: slots,
+                    returnable: returnable)
             }
-            let small = files(Geometry.pageBytes) * Double(Geometry.pageBytes)
-            // Larger files are split where the room is scattered, and never take more than the smallest.
-            let bytes = min(small * Self.tolerance, Double(available) * Self.largeShare)
-            return FileRoom(bytes: UInt64(bytes), files: UInt64(files(0)))
         }
     }
 
-    /// How many files fit, if the catalogue takes more segments or more of the host's disk as it grows.
+    /// How many files fit in a vault that grows, if the catalogue takes more of the host's disk.
     ///
     /// - Parameter returnable: `SectorRoom.returnableBytes`, which take some time to count.
     private func filesThatFit(
-        bytesPerFile: Double, _ slotsPerFile: Double, content: Double, slots: Double, returnable: UInt64
+        bytesPerFile: Double, content: Double, slots: Double, returnable: UInt64
     ) -> Double {
-        var best = min(content / bytesPerFile, slots / slotsPerFile)
-        guard !grows else {
-            let left = content - best * bytesPerFile
-            let host = self.host.lastAvailable
-            let disk = Double(host + returnable) - Double(self.slots.stepBytes)
-            // Where little of it is whole pages, files are in pieces, and take more rows.
-            let unused = Double(host + sectors.reusableBytes + 1)
-            let scattered = host < HostRoom.plentyBytes ? 1 - Double(host + returnable) / unused : 0
-            let diskPerFile = slotsPerFile * (1 + scattered) * Double(2 * Geometry.pageBytes)
-            return best + min(max(0, left) / (bytesPerFile + diskPerFile), max(0, disk) / diskPerFile)
-        }
-        var (content, slots) = (content, slots)
-        var added = 0
-        let setAside = segments.setAsideForPages
-        while added < segments.pairsToAdd {
-            added += 1
-            slots += Double(self.slots.slotsPerPair)
-            // Segments that are set aside for pages are not counted as content's.
-            if 2 * added > setAside { content -= Double(pairBytes) }
-            guard content > 0 else { break }
-            best = max(best, min(content / bytesPerFile, slots / slotsPerFile))
-        }
-        return best
+        let files = min(content / bytesPerFile, slots / FileRoom.slotsPerFile)
+        let left = content - files * bytesPerFile
+        let host = self.host.lastAvailable
+        let disk = Double(host + returnable) - Double(self.slots.stepBytes)
+        // Where little of it is whole pages, files are in pieces, and take more rows.
+        let unused = Double(host + sectors.reusableBytes + 1)
+        let scattered = host < HostRoom.plentyBytes ? 1 - Double(host + returnable) / unused : 0
+        let diskPerFile = FileRoom.slotsPerFile * (1 + scattered) * Double(2 * Geometry.pageBytes)
+        return files + min(max(0, left) / (bytesPerFile + diskPerFile), max(0, disk) / diskPerFile)
     }
 }

@@ -43,8 +43,6 @@ public final class SectorRoom: @unchecked Sendable {
     /// Where content begins; see `Evasion.segment`.
     private(set) var firstSegment: UInt32
 
-    /// Sectors reserved from users' bytes, so that truncating and deleting work in a full space.
-    static let systemReserve: UInt64 = 2048
     private static let tightBytes: UInt64 = 4 << 20
 
     init(
@@ -108,7 +106,7 @@ public final class SectorRoom: @unchecked Sendable {
             }
             let total = sectors.contentSectors
             let free = total > used ? total - used : 0
-            let available = free > Self.systemReserve ? free - Self.systemReserve : 0
+            let available = free > FixedSpace.reservedSectors ? free - FixedSpace.reservedSectors : 0
             return SpaceUse(
                 total: total * sectorBytes, free: free * sectorBytes, available: available * sectorBytes)
         }
@@ -164,7 +162,7 @@ public final class SectorRoom: @unchecked Sendable {
         return lock.withLock {
             if sectors.isFragmented { return true }
             if grows { return isFull }
-            let wanted = (bytes + Self.tightBytes) / UInt64(Geometry.sectorBytes) + Self.systemReserve
+            let wanted = (bytes + Self.tightBytes) / UInt64(Geometry.sectorBytes) + FixedSpace.reservedSectors
             return sectors.freeSectors < wanted
         }
     }
@@ -185,10 +183,10 @@ public final class SectorRoom: @unchecked Sendable {
             guard reusableBytes >= taken + HostRoom.usedReserveBytes else { throw .noRoom }
         }
         if purpose == .user && !grows {
-            if sectors.freeSectors < UInt64(most) + Self.systemReserve { segments.noticeGrowth() }
+            if sectors.freeSectors < UInt64(most) + FixedSpace.reservedSectors { segments.noticeGrowth() }
             let free = sectors.freeSectors
-            guard free >= UInt64(least) + Self.systemReserve else { throw .noRoom }
-            most = Int(min(UInt64(most), free - Self.systemReserve))
+            guard free >= UInt64(least) + FixedSpace.reservedSectors else { throw .noRoom }
+            most = Int(min(UInt64(most), free - FixedSpace.reservedSectors))
         }
         while let taken = try take(least: least, most: most, near: near, area, mayGrow) {
             if segments.isPresent(disk.segment(of: taken.sector)) { return taken }
@@ -223,7 +221,7 @@ public final class SectorRoom: @unchecked Sendable {
         most: Int, factor: UInt64, at place: UInt64?, distanceMax: UInt64
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {
         let free = sectors.freeSectors
-        let room = free - min(free, Self.systemReserve)
+        let room = free - min(free, FixedSpace.reservedSectors)
         let most = Int(min(UInt64(most), room / factor)) / Geometry.sectorsPerPage
         guard most > 0 else { return nil }
         return try sectors.takeAside(pages: most, at: place, distance: min(distanceMax, room / 4))

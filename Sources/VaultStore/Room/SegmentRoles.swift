@@ -85,9 +85,12 @@ public final class SegmentRoles: @unchecked Sendable {
 
     /// Pairs of segments that the catalogue can still get: where none are free, content makes way. Under the lock.
     var pairsToAdd: Int {
-        let byShare = sectors.segmentCount / 4 - pagePairs.count
-        let byFormat = min(RootLayout.pairsMaxWithRoom, RootLayout.slotsMax / slotsPerPair) - pagePairs.count
-        return max(0, min(byShare, byFormat))
+        max(0, fixed.pairsMax - pagePairs.count)
+    }
+
+    /// The arithmetic of a space of this size. Under the lock.
+    var fixed: FixedSpace {
+        FixedSpace(segmentBytes: disk.segmentBytes, segmentCount: sectors.segmentCount)
     }
 
     /// Segments without content and pages, the last first. Under the lock.
@@ -120,14 +123,9 @@ public final class SegmentRoles: @unchecked Sendable {
         updateExcluded()
     }
 
-    /// Segments to have or set aside for pages: 1 % of the space, or room for eight times all bitmaps if that is more:
-    /// those in use, those of a commit and of two that release, and what changes beside. Two more than now once fewer
-    /// than half a pair's slots are free.
+    /// Segments to have or set aside for pages: two more than now once fewer than half a pair's slots are free.
     private var pageSegmentsWanted: Int {
-        let bitmapPages = sectors.segmentCount * sectors.pagesPerSegment
-        let share = max(
-            (sectors.segmentCount / 100 + 1) / 2 * 2, (bitmapPages * 8 / slotsPerPair + 1) * 2)
-        return max(2, share, arePagesShort && mayGrowIntoPair ? pagePairs.count * 2 + 2 : 0)
+        max(fixed.pageSegments, arePagesShort && mayGrowIntoPair ? pagePairs.count * 2 + 2 : 0)
     }
 
     // MARK: Their number
@@ -312,7 +310,7 @@ public final class SegmentRoles: @unchecked Sendable {
             let used = UInt64(sectors.usedCounts[candidate])
             let elsewhere = sectors.freeSectors - min(sectors.freeSectors, perSegment - used)
             // Pieces take some more.
-            guard elsewhere >= used + used / 8 + SectorRoom.systemReserve else { return nil }
+            guard elsewhere >= used + used / 8 + FixedSpace.reservedSectors else { return nil }
             vacating.insert(candidate)
             updateExcluded()
             return disk.sectors(of: candidate)

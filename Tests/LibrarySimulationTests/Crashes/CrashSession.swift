@@ -199,7 +199,7 @@ final class CrashSession: LibraryUser {
             while let piece = try space.sectors.allocator.take(least: 1, most: 300, near: nil) {
                 pieces.append(piece)
             }
-            var left = Int(SectorRoom.systemReserve) + 1200
+            var left = Int(FixedSpace.reservedSectors) + 1200
             for piece in pieces where left > 0 {
                 try space.sectors.allocator.abandon(piece.sector, piece.count)
                 left -= piece.count
