@@ -13,15 +13,12 @@ func jsonMember(_ name: String, of line: Substring) -> String? {
     let escapes: [Unicode.Scalar: Unicode.Scalar] = ["n": "\n", "t": "\t", "r": "\r"]
     var text = String.UnicodeScalarView()
     while let scalar = rest.popFirst(), scalar != "\"" {
-        guard scalar == "\\", let escape = rest.popFirst() else {
-            text.append(scalar)
-            continue
-        }
+        let escape = scalar == "\\" ? rest.popFirst() : nil
         if escape == "u" {
             text.append(UInt32(String(rest.prefix(4)), radix: 16).flatMap { Unicode.Scalar($0) } ?? "?")
             rest = rest.dropFirst(4)
         } else {
-            text.append(escapes[escape] ?? escape)
+            text.append(escape.map { escapes[$0] ?? $0 } ?? scalar)
         }
     }
     return String(text)

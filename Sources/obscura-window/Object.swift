@@ -1,4 +1,5 @@
 import CAdwaita
+import Glibc
 
 /// A GObject of any class. GTK frees it; nothing here counts references.
 struct Object: Equatable {
@@ -15,31 +16,25 @@ struct Object: Equatable {
     /// As a pointer to its class, or to a class that it inherits.
     func of<T>() -> UnsafeMutablePointer<T> { pointer.assumingMemoryBound(to: T.self) }
 
-    // MARK: Properties
-
-    @discardableResult func set(_ property: String, _ value: String?) -> Object {
-        obscura_set_text(pointer, property, value)
-        return self
+    @discardableResult func set(_ name: String, _ value: String) -> Object {
+        value.withCString { setValue(name, $0) }
     }
-
-    @discardableResult func set(_ property: String, _ value: Bool) -> Object { set(property, value ? 1 : 0) }
-
-    @discardableResult func set(_ property: String, _ value: Int) -> Object {
-        obscura_set_number(pointer, property, Int32(value))
-        return self
-    }
-
+    @discardableResult func set(_ name: String, _ value: Bool) -> Object { set(name, value ? 1 : 0) }
+    @discardableResult func set(_ name: String, _ value: Int) -> Object { setValue(name, Int32(value)) }
+    @discardableResult func set(_ name: String, _ value: Object) -> Object { setValue(name, value.opaque) }
     /// A value of an enumeration of C.
-    @discardableResult func set(_ property: String, _ value: some RawRepresentable<UInt32>) -> Object {
-        set(property, Int(value.rawValue))
+    @discardableResult func set(_ name: String, _ value: some RawRepresentable<UInt32>) -> Object {
+        setValue(name, value.rawValue)
     }
 
-    @discardableResult func set(_ property: String, _ value: Object?) -> Object {
-        obscura_set_object(pointer, property, value?.pointer)
+    private func setValue(_ name: String, _ value: any CVarArg) -> Object {
+        // The null ends the list.
+        withVaList([value, 0]) { g_object_set_valist(of(), name, $0) }
         return self
     }
 
-    func flag(_ property: String) -> Bool { obscura_get_number(pointer, property) != 0 }
+    /// Of a check button.
+    var isTicked: Bool { gtk_check_button_get_active(of()) != 0 }
 
     @discardableResult func style(_ classes: String...) -> Object {
         for name in classes { gtk_widget_add_css_class(widget, name) }
@@ -56,32 +51,35 @@ struct Object: Equatable {
         return self
     }
 
-    /// Sensitive or not.
-    func enable(_ isEnabled: Bool) { gtk_widget_set_sensitive(widget, isEnabled ? 1 : 0) }
-
-    // MARK: Fields
-
     /// The row that a field is in.
     var row: Object { Object(gtk_widget_get_ancestor(widget, adw_action_row_get_type())) }
 
     /// Never of a field for passwords: they stay in the field's own memory.
     var text: String { String(cString: gtk_editable_get_text(opaque)) }
 
-    func replaceText(_ text: String) { gtk_editable_set_text(opaque, text) }
+    var isEmpty: Bool { gtk_editable_get_text(opaque).pointee == 0 }
 
-    // MARK: Signals
-
-    /// Calls `body` at each signal, until the object is freed.
-    @discardableResult func on(_ signal: String, _ body: @escaping () -> Void) -> Object {
-        obscura_connect(
-            pointer, signal, { Box<() -> Void>.of($0).content() }, Box(body).retained, releaseBox)
+    @discardableResult func replaceText(_ text: String) -> Object {
+        gtk_editable_set_text(opaque, text)
         return self
     }
 
-    /// For signals with a result.
-    func onQuestion(_ signal: String, _ body: @escaping () -> Bool) {
-        obscura_connect_question(
-            pointer, signal, { Box<() -> Bool>.of($0).content() ? 1 : 0 }, Box(body).retained, releaseBox)
+    /// Calls `body` at each signal without a result, until the object is freed.
+    @discardableResult func on(_ signal: String, _ body: @escaping () -> Void) -> Object {
+        let call: @convention(c) (UnsafeMutableRawPointer?) -> Void = { Box<() -> Void>.of($0).content() }
+        connect(signal, unsafeBitCast(call, to: GCallback.self), Box(body).retained)
+        return self
+    }
+
+    /// Asks `body` whether the window must stay.
+    func onClose(_ body: @escaping () -> Bool) {
+        connect("close-request", unsafeBitCast(answerFromBox, to: GCallback.self), Box(body).retained)
+    }
+
+    /// - Parameter callback: gets `data`, then the values of the signal.
+    func connect(_ signal: String, _ callback: @escaping GCallback, _ data: UnsafeMutableRawPointer) {
+        g_signal_connect_data(
+            pointer, signal, callback, data, { data, _ in releaseBox(data) }, G_CONNECT_SWAPPED)
     }
 }
 
@@ -101,9 +99,8 @@ final class Box<Content> {
 
     /// The same, released when the caller is done: for callbacks that come once.
     static func last(_ data: UnsafeMutableRawPointer?) -> Content {
-        let content = of(data).content
-        releaseBox(data)
-        return content
+        defer { releaseBox(data) }
+        return of(data).content
     }
 }
 
@@ -111,66 +108,42 @@ func releaseBox(_ data: UnsafeMutableRawPointer?) {
     if let data { Unmanaged<AnyObject>.fromOpaque(data).release() }
 }
 
-// MARK: Widgets
+/// The answer of a `() -> Bool` in a box, as C's.
+let answerFromBox: @convention(c) (UnsafeMutableRawPointer?) -> gboolean = {
+    Box<() -> Bool>.of($0).content() ? 1 : 0
+}
 
-func verticalBox(spacing: Int32 = 0) -> Object { Object(gtk_box_new(GTK_ORIENTATION_VERTICAL, spacing)) }
+/// A text that a function of C allocated: freed. Nil if there is none, or it is not UTF-8.
+func taking(_ text: UnsafeMutablePointer<CChar>?) -> String? {
+    defer { g_free(text) }
+    return text.flatMap { String(validatingCString: $0) }
+}
 
-extension Object {
-    /// Appends to a box.
-    @discardableResult func append(_ children: Object...) -> Object {
-        for child in children { gtk_box_append(of(), child.widget) }
-        return self
+/// Lends texts as an array of C that ends with null.
+func withTexts<R>(_ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R) -> R {
+    var pointers = texts.map { strdup($0) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    return pointers.withUnsafeMutableBytes {
+        body($0.bindMemory(to: UnsafePointer<CChar>?.self).baseAddress)
     }
-
-    /// Adds rows to a group of preferences.
-    @discardableResult func add(_ rows: Object...) -> Object {
-        for row in rows { adw_preferences_group_add(of(), row.widget) }
-        return self
-    }
-}
-
-/// Text that wraps, in the reading direction.
-func paragraph(_ text: String) -> Object {
-    Object(gtk_label_new(text)).set("wrap", true).set("xalign", 0).set("natural-wrap-mode", 1)
-}
-
-/// An underscore in the label precedes the letter that Alt presses the button with.
-func button(_ label: String, _ press: @escaping () -> Void) -> Object {
-    Object(gtk_button_new_with_mnemonic(label)).set("valign", GTK_ALIGN_CENTER)
-        .named(label.filter { $0 != "_" }).on("clicked", press)
-}
-
-func preferencesGroup(_ title: String = "", _ description: String = "") -> Object {
-    Object(adw_preferences_group_new()).set("title", title).set("description", description)
-}
-
-/// A row with a name and a line below it. The texts are no markup: names of folders may have `&` in them.
-func actionRow(_ title: String, _ subtitle: String = "") -> Object {
-    Object(adw_action_row_new()).set("use-markup", false).set("title", title).set("subtitle", subtitle)
 }
 
 /// Lends a value in the text format of GVariant.
 func withVariant(_ text: String, _ body: (OpaquePointer?) -> Void) {
-    let value = obscura_variant(text)
+    let value = g_variant_parse(nil, text, nil, nil, nil)
     body(value)
     if let value { g_variant_unref(value) }
 }
 
-// MARK: Main loop
-
 /// Calls `body` once, soon, from the main loop; may be called from any thread.
 func soon(after milliseconds: UInt32 = 0, _ body: @escaping () -> Void) {
-    g_timeout_add_full(
-        G_PRIORITY_DEFAULT, milliseconds,
-        { data in
-            Box<() -> Void>.of(data).content()
-            return 0
-        }, Box(body).retained, releaseBox)
+    repeatedly(every: milliseconds) {
+        body()
+        return false
+    }
 }
 
 /// Calls `body` every so often until it returns false.
 func repeatedly(every milliseconds: UInt32, _ body: @escaping () -> Bool) {
-    g_timeout_add_full(
-        G_PRIORITY_DEFAULT, milliseconds, { Box<() -> Bool>.of($0).content() ? 1 : 0 }, Box(body).retained,
-        releaseBox)
+    g_timeout_add_full(G_PRIORITY_DEFAULT, milliseconds, answerFromBox, Box(body).retained, releaseBox)
 }

@@ -25,48 +25,41 @@ final class Command {
     /// A pipe holds this many bytes without a reader.
     private static let secretBytesMax = 60_000
 
-    private let process: OpaquePointer
+    /// Nil: it did not start.
+    private var process: OpaquePointer?
 
     /// - Parameters:
     ///   - secrets: fields of passwords, each given as one line.
-    ///   - done: called from the main loop when it has ended, unless nil is returned.
-    init?(_ arguments: [String], secrets: [Object] = [], done: @escaping (CommandEnd) -> Void) {
-        guard let program = Command.path else {
-            done(CommandEnd(status: -1, output: "", lines: [Word.noProgram.text]))
-            return nil
-        }
+    ///   - done: called from the main loop when it has ended.
+    init(_ arguments: [String], secrets: [Object] = [], done: @escaping (CommandEnd) -> Void) {
+        let input = Command.pipe(of: secrets)
         let words = arguments + (secrets.isEmpty ? [] : ["--password-stdin"])
-        guard let input = Command.pipe(of: secrets) else {
-            done(CommandEnd(status: -1, output: "", lines: [Word.passwordTooLong.text]))
-            return nil
+        process = input.flatMap { Command.start(words, $0) }
+        if let process {
+            g_subprocess_communicate_async(
+                process, nil, nil, { _, result, data in Box<(OpaquePointer?) -> Void>.last(data)(result) },
+                Box<(OpaquePointer?) -> Void>({ [self] in done(end(of: process, $0)) }).retained)
+        } else {
+            let reason = input == nil ? Word.passwordTooLong : .noProgram
+            soon { done(CommandEnd(status: -1, output: "", lines: [reason.text])) }
         }
-        let launcher = g_subprocess_launcher_new(
-            GSubprocessFlags(
-                G_SUBPROCESS_FLAGS_STDOUT_PIPE.rawValue | G_SUBPROCESS_FLAGS_STDERR_PIPE.rawValue))
-        defer { g_object_unref(UnsafeMutableRawPointer(launcher)) }
-        g_subprocess_launcher_take_stdin_fd(launcher, input)
-        var line: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
-        defer { for word in line { free(word) } }
-        let started = line.withUnsafeMutableBytes {
-            g_subprocess_launcher_spawnv(
-                launcher, $0.bindMemory(to: UnsafePointer<CChar>?.self).baseAddress, nil)
-        }
-        guard let started else {
-            done(CommandEnd(status: -1, output: "", lines: [Word.noProgram.text]))
-            return nil
-        }
-        process = started
-        g_subprocess_communicate_async(
-            process, nil, nil, { _, result, data in Box<(OpaquePointer?) -> Void>.last(data)(result) },
-            Box<(OpaquePointer?) -> Void>({ [self] in done(end($0)) }).retained)
     }
 
-    deinit { g_object_unref(UnsafeMutableRawPointer(process)) }
+    /// - Parameter input: a descriptor that is closed.
+    private static func start(_ arguments: [String], _ input: Int32) -> OpaquePointer? {
+        let pipes = G_SUBPROCESS_FLAGS_STDOUT_PIPE.rawValue | G_SUBPROCESS_FLAGS_STDERR_PIPE.rawValue
+        let launcher = g_subprocess_launcher_new(GSubprocessFlags(pipes))
+        defer { g_object_unref(UnsafeMutableRawPointer(launcher)) }
+        g_subprocess_launcher_take_stdin_fd(launcher, input)
+        return withTexts([path] + arguments) { g_subprocess_launcher_spawnv(launcher, $0, nil) }
+    }
+
+    deinit { if let process { g_object_unref(UnsafeMutableRawPointer(process)) } }
 
     /// Asks it to give up what it does, as ^C does.
-    func interrupt() { g_subprocess_send_signal(process, SIGINT) }
+    func interrupt() { if let process { g_subprocess_send_signal(process, SIGINT) } }
 
-    private func end(_ result: OpaquePointer?) -> CommandEnd {
+    private func end(of process: OpaquePointer, _ result: OpaquePointer?) -> CommandEnd {
         var (output, errors): (OpaquePointer?, OpaquePointer?)
         g_subprocess_communicate_finish(process, result, &output, &errors, nil)
         let status = g_subprocess_get_if_exited(process) != 0 ? g_subprocess_get_exit_status(process) : -1
@@ -87,20 +80,12 @@ final class Command {
     }
 
     /// The program beside this one, else the installed one, else the first of PATH.
-    private static let path: String? = {
-        let link = g_file_read_link("/proc/self/exe", nil)
-        let folder = g_path_get_dirname(link)
-        defer {
-            g_free(link)
-            g_free(folder)
+    private static let path: String = {
+        let folder = taking(g_file_read_link("/proc/self/exe", nil)).flatMap {
+            taking(g_path_get_dirname($0))
         }
-        for folder in [folder.map { String(cString: $0) } ?? "", "/usr/bin"]
-        where access(folder + "/" + name, X_OK) == 0 {
-            return folder + "/" + name
-        }
-        guard let found = g_find_program_in_path(name) else { return nil }
-        defer { g_free(found) }
-        return String(cString: found)
+        let places = [folder ?? "", "/usr/bin"].map { $0 + "/" + name }
+        return places.first { access($0, X_OK) == 0 } ?? name
     }()
 
     /// The reading end of a pipe that holds the content of the fields, one a line. Nil if they do not fit.
@@ -108,15 +93,15 @@ final class Command {
         var ends: [Int32] = [-1, -1]
         guard g_unix_open_pipe(&ends, FD_CLOEXEC, nil) != 0 else { return nil }
         defer { close(ends[1]) }
-        let texts = fields.map { UnsafeRawPointer(gtk_editable_get_text($0.opaque)) }
-        let counts = texts.map { $0.map { strlen($0.assumingMemoryBound(to: CChar.self)) } ?? 0 }
-        guard counts.reduce(0, +) < secretBytesMax else {
-            close(ends[0])
-            return nil
-        }
-        for (text, count) in zip(texts, counts) {
-            // The pipe is empty and holds all: these writes neither wait nor end early.
-            write(ends[1], text, count)
+        var bytesLeft = secretBytesMax
+        for text in fields.map({ gtk_editable_get_text($0.opaque)! }) {
+            bytesLeft -= strlen(text) + 1
+            guard bytesLeft >= 0 else {
+                close(ends[0])
+                return nil
+            }
+            // The pipe has room for all: these writes neither wait nor end early.
+            write(ends[1], text, strlen(text))
             write(ends[1], "\n", 1)
         }
         return ends[0]

@@ -9,6 +9,16 @@ final class Tray {
     private static let item = (path: "/StatusNotifierItem", name: "org.kde.StatusNotifierItem")
     private static let menu = (path: "/MenuBar", name: "com.canonical.dbusmenu")
     private static let (openEntry, lockEntry): (Int32, Int32) = (1, 2)
+    /// Values of properties in the text format of GVariant.
+    private static let itemProperties = [
+        "Category": "'ApplicationStatus'", "Id": "'Obscura'", "Title": "'Obscura'", "Status": "'Active'",
+        "IconName": "'obscura'", "ItemIsMenu": "false", "Menu": "objectpath '\(menu.path)'",
+    ]
+    private static let menuProperties = [
+        "Version": "uint32 3", "TextDirection": Language.current == .ar ? "'rtl'" : "'ltr'",
+    ]
+    /// Types of a method's arguments, and of its result.
+    private typealias Methods = [String: (String, String)]
 
     /// Whether a tray is there.
     private(set) var isShown = false
@@ -20,8 +30,14 @@ final class Tray {
     init(_ bus: OpaquePointer?, _ window: MainWindow) {
         (self.bus, self.window) = (bus, window)
         guard let bus else { return }
-        export(bus, Self.item.path, Self.itemInterface)
-        export(bus, Self.menu.path, Self.menuInterface)
+        export(Self.item.path, Self.item.name, Self.itemProperties, ["Activate": ("i i", "")])
+        let methods: Methods = [
+            "GetLayout": ("i i as", "u (ia{sv}av)"), "GetGroupProperties": ("ai as", "a(ia{sv})"),
+            "Event": ("i s v u", ""), "AboutToShow": ("i", "b"),
+        ]
+        export(
+            Self.menu.path, Self.menu.name, Self.menuProperties, methods,
+            "<signal name='LayoutUpdated'><arg type='u'/><arg type='i'/></signal>")
         g_bus_watch_name_on_connection(
             bus, Self.watcher, G_BUS_NAME_WATCHER_FLAGS_NONE,
             { _, _, _, data in Box<Tray>.of(data).content.register() },
@@ -30,16 +46,12 @@ final class Tray {
     }
 
     private func register() {
-        guard let bus, let name = g_dbus_connection_get_unique_name(bus) else { return }
+        guard let name = g_dbus_connection_get_unique_name(bus) else { return }
         isShown = true
-        call(bus, "RegisterStatusNotifierItem", "('\(String(cString: name))',)")
-    }
-
-    private func call(_ bus: OpaquePointer, _ method: String, _ parameters: String) {
-        withVariant(parameters) {
+        withVariant("('\(String(cString: name))',)") {
             g_dbus_connection_call(
-                bus, Self.watcher, "/StatusNotifierWatcher", Self.watcher, method, $0, nil,
-                G_DBUS_CALL_FLAGS_NONE, -1, nil, nil, nil)
+                bus, Self.watcher, "/StatusNotifierWatcher", Self.watcher, "RegisterStatusNotifierItem",
+                $0, nil, G_DBUS_CALL_FLAGS_NONE, -1, nil, nil, nil)
         }
     }
 
@@ -51,123 +63,84 @@ final class Tray {
         }
     }
 
-    private func choose(_ entry: Int32) {
+    private func choose(_ entry: Int32?) {
         switch entry {
-        case Self.openEntry: gtk_window_present(window.window.window)
+        case Self.openEntry: window.show()
         case Self.lockEntry: for vault in window.openVaults { window.lock(vault) }
         default: break
-        }
-    }
-
-    // MARK: Properties and methods
-
-    /// Values in the text format of GVariant.
-    private func property(_ name: String) -> String? {
-        switch name {
-        case "Category": "'ApplicationStatus'"
-        case "Id", "Title": "'Obscura'"
-        case "Status": "'Active'"
-        case "IconName": "'obscura'"
-        case "ItemIsMenu": "false"
-        case "Menu": "objectpath '\(Self.menu.path)'"
-        case "Version": "uint32 3"
-        case "TextDirection": Language.current == .ar ? "'rtl'" : "'ltr'"
-        default: nil
         }
     }
 
     /// The properties of an entry: `a{sv}`.
     private func entry(_ number: Int32) -> String {
         guard number != 0 else { return "{'children-display': <'submenu'>}" }
-        let label = number == Self.openEntry ? Word.trayOpen : Word.trayLock
-        let quoted = label.text.split(separator: "'", omittingEmptySubsequences: false).joined(
-            separator: "\\'")
+        let label = (number == Self.openEntry ? Word.trayOpen : .trayLock).text.replacing("'", with: "\\'")
         let isEnabled = number == Self.openEntry || !window.openVaults.isEmpty
-        return "{'label': <'\(quoted)'>, 'enabled': <\(isEnabled)>, 'visible': <true>}"
+        return "{'label': <'\(label)'>, 'enabled': <\(isEnabled)>, 'visible': <true>}"
     }
 
-    /// Nil: no such method.
-    private func answer(_ method: String, _ parameters: OpaquePointer) -> String? {
+    private func answer(_ method: String, _ parameters: OpaquePointer) -> String {
+        let entries = [Self.openEntry, Self.lockEntry]
+        func asked() -> Int32? { Int32(parameter(0, of: parameters)) }
         switch method {
-        case "Activate":
-            choose(Self.openEntry)
-            return "()"
+        case "Activate": choose(Self.openEntry)
         case "GetLayout":
-            let children = [Self.openEntry, Self.lockEntry].map { "<(\($0), \(entry($0)), @av [])>" }
-            let isRoot = integer(parameters) == 0
-            let layout =
-                isRoot ? "(0, \(entry(0)), [\(children.joined(separator: ", "))])" : "(0, {}, @av [])"
+            let children = entries.map { "<(\($0), \(entry($0)), @av [])>" }.joined(separator: ", ")
+            let layout = asked() == 0 ? "(0, \(entry(0)), [\(children)])" : "(0, {}, @av [])"
             return "(uint32 \(revision), \(layout))"
         case "GetGroupProperties":
-            let entries = [0, Self.openEntry, Self.lockEntry].map { "(\($0), \(entry($0)))" }
-            return "([\(entries.joined(separator: ", "))],)"
-        case "Event":
-            if text(parameters, 1) == "clicked" { choose(integer(parameters)) }
-            return "()"
+            let properties = ([0] + entries).map { "(\($0), \(entry($0)))" }
+            return "([\(properties.joined(separator: ", "))],)"
+        case "Event": if parameter(1, of: parameters) == "'clicked'" { choose(asked()) }
         case "AboutToShow": return "(true,)"
-        default: return nil
+        default: break
         }
+        return "()"
     }
 
-    /// The first child, a number.
-    private func integer(_ tuple: OpaquePointer) -> Int32 {
-        guard let child = g_variant_get_child_value(tuple, 0) else { return -1 }
-        defer { g_variant_unref(child) }
-        return g_variant_get_int32(child)
-    }
-
-    private func text(_ tuple: OpaquePointer, _ place: gsize) -> String {
+    /// A parameter in the text format of GVariant.
+    private func parameter(_ place: gsize, of tuple: OpaquePointer) -> String {
         guard let child = g_variant_get_child_value(tuple, place) else { return "" }
         defer { g_variant_unref(child) }
-        return String(cString: g_variant_get_string(child, nil))
+        return taking(g_variant_print(child, 0)) ?? ""
     }
 
-    // MARK: Export
-
-    private func export(_ bus: OpaquePointer, _ path: String, _ interface: String) {
-        guard let node = g_dbus_node_info_new_for_xml("<node>\(interface)</node>", nil) else { return }
+    /// - Parameter more: of the description.
+    private func export(
+        _ path: String, _ name: String, _ properties: [String: String], _ methods: Methods,
+        _ more: String = ""
+    ) {
+        var description = "<node><interface name='\(name)'>" + more
+        for (name, value) in properties {
+            withVariant(value) {
+                let type = $0.map { String(cString: g_variant_get_type_string($0)) } ?? "s"
+                description += "<property name='\(name)' type='\(type)' access='read'/>"
+            }
+        }
+        for (name, types) in methods {
+            description += "<method name='\(name)'>"
+            for (direction, types) in [("in", types.0), ("out", types.1)] {
+                for type in types.split(separator: " ") {
+                    description += "<arg type='\(type)' direction='\(direction)'/>"
+                }
+            }
+            description += "</method>"
+        }
+        let node = g_dbus_node_info_new_for_xml(description + "</interface></node>", nil)
         let table = UnsafeMutablePointer<GDBusInterfaceVTable>.allocate(capacity: 1)
         table.initialize(to: GDBusInterfaceVTable())
         table.pointee.method_call = { _, _, _, _, method, parameters, call, data in
             guard let method, let parameters else { return }
             let answer = Box<Tray>.of(data).content.answer(String(cString: method), parameters)
-            withVariant(answer ?? "()") { g_dbus_method_invocation_return_value(call, $0) }
+            withVariant(answer) { g_dbus_method_invocation_return_value(call, $0) }
         }
-        table.pointee.get_property = { _, _, _, _, name, _, data in
-            let value = name.flatMap { Box<Tray>.of(data).content.property(String(cString: $0)) }
-            return obscura_variant(value ?? "''")
+        table.pointee.get_property = { _, _, _, _, name, _, _ in
+            let name = name.map { String(cString: $0) } ?? ""
+            return g_variant_parse(
+                nil, Tray.itemProperties[name] ?? Tray.menuProperties[name] ?? "''", nil, nil, nil)
         }
         // The table and the description live as long as the program.
         g_dbus_connection_register_object(
-            bus, path, node.pointee.interfaces[0], table, Box(self).retained, releaseBox, nil)
+            bus, path, node?.pointee.interfaces[0], table, Box(self).retained, releaseBox, nil)
     }
-
-    private static func interface(
-        _ name: String, _ properties: [String: String], _ methods: [String: (String, String)],
-        _ more: String = ""
-    ) -> String {
-        func arguments(_ types: String, _ direction: String) -> String {
-            types.split(separator: " ").map { "<arg type='\($0)' direction='\(direction)'/>" }.joined()
-        }
-        return "<interface name='\(name)'>"
-            + properties.map { "<property name='\($0)' type='\($1)' access='read'/>" }.joined()
-            + methods.map {
-                "<method name='\($0)'>\(arguments($1.0, "in"))\(arguments($1.1, "out"))</method>"
-            }.joined()
-            + more + "</interface>"
-    }
-
-    private static let itemInterface = interface(
-        item.name,
-        [
-            "Category": "s", "Id": "s", "Title": "s", "Status": "s", "IconName": "s", "ItemIsMenu": "b",
-            "Menu": "o",
-        ], ["Activate": ("i i", "")])
-
-    private static let menuInterface = interface(
-        menu.name, ["Version": "u", "TextDirection": "s"],
-        [
-            "GetLayout": ("i i as", "u (ia{sv}av)"), "GetGroupProperties": ("ai as", "a(ia{sv})"),
-            "Event": ("i s v u", ""), "AboutToShow": ("i", "b"),
-        ], "<signal name='LayoutUpdated'><arg type='u'/><arg type='i'/></signal>")
 }

@@ -76,8 +76,6 @@ func shownPath(_ path: String) -> String {
     return shown(path.hasPrefix(home + "/") ? "~" + path.dropFirst(home.count) : path)
 }
 
-// MARK: Sizes
-
 /// "4 GiB", "4G", "4 gb", "500M": powers of 1024, in any digits. Nil for anything else, and below a megabyte.
 func parseSize(_ text: String) -> UInt64? {
     let text = text.lowercased().filter { $0 != " " && $0 != "\u{A0}" }
@@ -86,11 +84,8 @@ func parseSize(_ text: String) -> UInt64? {
     let units: [Substring: UInt64] = ["m": 1 << 20, "g": 1 << 30, "t": 1 << 40]
     // Bounded, so that the size of eight spaces can be computed.
     let number = digits.reduce(UInt64(0)) { min($0 * 10 + UInt64($1.wholeNumberValue ?? 0), 1 << 20) }
-    guard let unit = units[letters.prefix(1)], ["", "b", "ib"].contains(letters.dropFirst()), number > 0
-    else {
-        return nil
-    }
-    return number * unit
+    guard number > 0, ["", "b", "ib"].contains(letters.dropFirst()) else { return nil }
+    return units[letters.prefix(1)].map { number * $0 }
 }
 
 /// A size for obscura(1).

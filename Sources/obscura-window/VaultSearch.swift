@@ -15,6 +15,7 @@ struct VaultSearch {
     private static let directoriesMax = 20_000
 
     private let mounts = mountTable()
+    private lazy var mountPoints = Set(mounts.map(\.directory))
     private var directoriesLeft = Self.directoriesMax
     private var found: [String] = []
 
@@ -27,8 +28,7 @@ struct VaultSearch {
             { data in
                 let (known, done) = Box<([String], ([String]) -> Void)>.last(data)
                 var search = VaultSearch()
-                for path in known { search.search(path, 0) }
-                search.run()
+                search.run(known)
                 let found = search.found
                 soon { done(found) }
                 return nil
@@ -36,7 +36,8 @@ struct VaultSearch {
         g_thread_unref(thread)
     }
 
-    private mutating func run() {
+    private mutating func run(_ known: [String]) {
+        for path in known { search(path, 0) }
         search(String(cString: g_get_home_dir()), Self.homeDepth)
         let user = String(cString: g_get_user_name())
         for mount in mounts where mount.type != "fuse.obscura" {
@@ -48,29 +49,18 @@ struct VaultSearch {
     }
 
     private mutating func search(_ path: String, _ depth: Int) {
+        guard directoriesLeft > 0 else { return }
+        // Of what is no directory this says so, and opens nothing.
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0, directoriesLeft > 0, let stream = fdopendir(descriptor) else {
-            close(descriptor)
-            return
-        }
-        defer { closedir(stream) }
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
         directoriesLeft -= 1
         var status = stat()
-        if fstatat(descriptor, Self.header, &status, AT_SYMLINK_NOFOLLOW) == 0,
-            status.st_mode & S_IFMT == S_IFREG
-        {
-            return found.append(path)
-        }
-        guard depth > 0 else { return }
-        while let entry = readdir(stream) {
-            guard Int(entry.pointee.d_type) == Int(DT_DIR) || Int(entry.pointee.d_type) == Int(DT_UNKNOWN)
-            else { continue }
-            let name = withUnsafeBytes(of: entry.pointee.d_name) {
-                String(validating: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard let name, !name.hasPrefix(".") else { continue }
-            let inner = path + "/" + name
-            if !mounts.contains(where: { $0.directory == inner }) { search(inner, depth - 1) }
+        let isThere = fstatat(descriptor, Self.header, &status, AT_SYMLINK_NOFOLLOW) == 0
+        if isThere, status.st_mode & S_IFMT == S_IFREG { return found.append(path) }
+        guard depth > 0, let names = try? LinuxCalls.shared.list(descriptor) else { return }
+        for name in names where !name.hasPrefix(".") && !mountPoints.contains(path + "/" + name) {
+            search(path + "/" + name, depth - 1)
         }
     }
 }
@@ -78,11 +68,7 @@ struct VaultSearch {
 /// The path without links, but for its last name: asking a mount for that one may wait. `path` itself if there is none.
 func resolvedPath(_ path: String) -> String {
     let parts = path.split(separator: "/")
-    guard let last = parts.last, let found = realpath("/" + parts.dropLast().joined(separator: "/"), nil)
-    else {
-        return path
-    }
-    defer { free(found) }
-    let parent = String(cString: found)
+    let folder = "/" + parts.dropLast().joined(separator: "/")
+    guard let last = parts.last, let parent = taking(realpath(folder, nil)) else { return path }
     return (parent == "/" ? "" : parent) + "/" + last
 }

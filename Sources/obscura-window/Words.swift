@@ -2,30 +2,26 @@ import Glibc
 
 /// A text of the window, in the languages of `obscura receive`: words.txt has all of them.
 enum Word: String, CaseIterable {
-    case createMenu, chooseMenu, refresh, menu, quit, noVault, noVaultText, chooseTitle, remember, notVault,
-        failed
-    case noProgram, cancel, close, choose, chooseFolder
-    case unlock, lock, lockTitle, openFolder, openTitle, moreFor, openIn, openReadOnly, dropHere, lost,
-        addSpace, addSpaceOne
-    case addSpaceOpen, grow, growOne, forget, lockedNow, stillInUse, endText, endAnyway
-    case unlockTitle, unlockButton, password, photosPlace, unlocking, typePassword, wrongPassword,
-        passwordTooLong
+    case createMenu, chooseMenu, refresh, menu, quit, noVault, noVaultText, chooseTitle, remember
+    case notVault, failed, noProgram, cancel, close, choose, chooseFolder, unlock, lock, lockTitle
+    case openFolder, openTitle, moreFor, openIn, openReadOnly, dropHere, lost, addSpace, addSpaceOne
+    case addSpaceOpen, grow, growOne, forget, lockedNow, stillInUse, endText, endAnyway, unlockTitle
+    case unlockButton, password, photosPlace, unlocking, typePassword, wrongPassword, passwordTooLong
     case createTitle, createButton, name, nameWrong, folder, kind, kindGrowing, kindGrowingText, kindFixed
-    case kindFixedText, kindMissing, size, sizePhotos, sizeTotal, sizeWrong, forgotten, newPassword,
-        passwordAgain
-    case passwordsDiffer, creating, filling, created
-    case addSpaceTitle, addButton, addSpaceText, keep, keepText, keptPassword, anotherPassword, keepNone,
-        keepNoneText
-    case overwrite, keptWrong, spaceAdded
-    case growTitle, growText, growButton, growing, sizeSmall, grown, trayOpen, trayLock
+    case kindFixedText, kindMissing, size, sizePhotos, sizeTotal, sizeWrong, forgotten, newPassword
+    case passwordAgain, passwordsDiffer, creating, filling, created, addSpaceTitle, addButton
+    case addSpaceText, keep, keepText, keptPassword, anotherPassword, keepNone, keepNoneText, overwrite
+    case keptWrong, spaceAdded, growTitle, growText, growButton, growing, sizeSmall, grown, trayOpen
+    case trayLock
 
     var text: String { Self.texts[self] ?? rawValue }
 
+    /// Without the mark of an access key.
+    var plainText: String { text.filter { $0 != "_" } }
+
     /// With values for `$1` and `$2`.
     func with(_ values: String...) -> String {
-        zip(1..., values).reduce(text) { text, value in
-            text.split(separator: "$\(value.0)", omittingEmptySubsequences: false).joined(separator: value.1)
-        }
+        zip(1..., values).reduce(text) { $0.replacing("$\($1.0)", with: $1.1) }
     }
 
     /// In the language of this process. A program whose table is not whole does not start.

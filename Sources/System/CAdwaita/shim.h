@@ -9,42 +9,9 @@
 #include <adwaita.h>
 #include <glib-unix.h>
 
-// g_object_set(3) and g_object_get(3) of one property.
-static inline void obscura_set_text(void *object, const char *name, const char *value) {
-    g_object_set(object, name, value, NULL);
-}
-
-static inline void obscura_set_number(void *object, const char *name, int value) {
-    g_object_set(object, name, value, NULL);
-}
-
-static inline void obscura_set_object(void *object, const char *name, void *value) {
-    g_object_set(object, name, value, NULL);
-}
-
-static inline int obscura_get_number(void *object, const char *name) {
-    int value = 0;
-    g_object_get(object, name, &value, NULL);
-    return value;
-}
-
-/// Calls `call` with `data` alone, for any signal without a result: the other values of a signal come after it.
-static inline void obscura_connect(
-    void *object, const char *signal, void (*call)(void *), void *data, void (*release)(void *)) {
-    g_signal_connect_data(object, signal, G_CALLBACK(call), data, (GClosureNotify)release, G_CONNECT_SWAPPED);
-}
-
-/// For signals with a result.
-static inline void obscura_connect_question(
-    void *object, const char *signal, int (*call)(void *), void *data, void (*release)(void *)) {
-    g_signal_connect_data(object, signal, G_CALLBACK(call), data, (GClosureNotify)release, G_CONNECT_SWAPPED);
-}
-
-/// For the signal `open` of an application.
-static inline void obscura_connect_files(
-    void *object, void (*call)(void *, void **, int), void *data, void (*release)(void *)) {
-    g_signal_connect_data(object, "open", G_CALLBACK(call), data, (GClosureNotify)release, G_CONNECT_SWAPPED);
-}
+// Of gio/gunixmounts.h, which pkg-config does not find by libadwaita.
+typedef struct _GUnixMountMonitor GUnixMountMonitor;
+GUnixMountMonitor *g_unix_mount_monitor_get(void);
 
 /// The name that a screen reader says, instead of the names of other widgets.
 static inline void obscura_name(void *widget, const char *name) {
@@ -58,11 +25,6 @@ static inline void obscura_describe(void *widget, const char *text, int is_wrong
     gtk_accessible_update_state(
         GTK_ACCESSIBLE(widget), GTK_ACCESSIBLE_STATE_INVALID,
         is_wrong ? GTK_ACCESSIBLE_INVALID_TRUE : GTK_ACCESSIBLE_INVALID_FALSE, -1);
-}
-
-/// A value in the text format of GVariant, not floating; null if the text is wrong.
-static inline GVariant *obscura_variant(const char *text) {
-    return g_variant_parse(NULL, text, NULL, NULL, NULL);
 }
 
 #endif
