@@ -10,11 +10,12 @@ pictures=$packages/desktop-pictures
 sources=$(readlink -f -- "$packages/../..")
 
 # What is in Debian's task of an Xfce desktop, but for office programs and the like; no terminal. What asks the machine
-# from outside are its guest agent and xprop.
+# from outside are its guest agent and xprop. On most desktops fuse3 is there with gvfs-fuse: installing it makes the
+# initramfs anew, which takes more than six minutes in emulation.
 desktop=(xserver-xorg-core xserver-xorg-input-libinput lightdm lightdm-gtk-greeter xfce4-session xfwm4 xfce4-panel
     xfdesktop4 xfce4-settings xfce4-appfinder xfce4-notifyd xfconf thunar thunar-volman tumbler ristretto gvfs
     gvfs-backends udisks2 polkitd pkexec mate-polkit dbus-x11 xdg-user-dirs xdg-utils at-spi2-core
-    fonts-dejavu-core librsvg2-common tango-icon-theme qemu-guest-agent x11-utils)
+    fonts-dejavu-core librsvg2-common tango-icon-theme qemu-guest-agent x11-utils fuse3)
 
 # photo FILE NUMBER: hills under a sky, of colours that the number tells.
 photo() {
@@ -28,7 +29,17 @@ photo() {
 
 : >"$log"
 begin_work
-make_root "$log" "${desktop[@]}" "$packages"/obscura_*_amd64.deb "$packages"/obscura-desktop_*_amd64.deb
+make_root "$log" "${desktop[@]}"
+
+# The packages, as a browser would leave them: they are installed in the machine, by its user, who may do that with a
+# password. What they depend on is in apt's cache already, because the machine has no network.
+mkdir -p "$root/home/u/Downloads"
+cp "$packages"/obscura_*_amd64.deb "$packages"/obscura-desktop_*_amd64.deb "$root/home/u/Downloads/"
+inside sh -c 'apt-get -y -q --download-only install /home/u/Downloads/*.deb' >>"$log" 2>&1
+# Xfce has no agent of its own that asks for passwords: MATE's is started there too.
+sed -i '/^OnlyShowIn=/d' "$root/etc/xdg/autostart/polkit-mate-authentication-agent-1.desktop"
+inside usermod --append --groups sudo u
+echo u:tree | inside chpasswd
 
 mkdir -p "$root/home/u/Pictures/Holiday" "$root/home/u/Pictures/Present"
 for number in 1 2 3 4 5 6 7 8; do photo "$root/home/u/Pictures/Holiday/IMG_2026061${number}_101500.jpg" "$number"; done
