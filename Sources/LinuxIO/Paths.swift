@@ -2,7 +2,7 @@ import Glibc
 
 /// `path` made absolute and otherwise unchanged: it ends as the user typed it.
 package func absolutePath(_ path: String) -> String {
-    if path.hasPrefix("/") || isClusterPath(path) { return path }
+    if path.hasPrefix("/") || isAddress(path) { return path }
     guard let directory = getcwd(nil, 0) else { return path }
     defer { free(directory) }
     let here = pathText(directory)
@@ -15,7 +15,7 @@ package func absolutePath(_ path: String) -> String {
 /// A path that does not exist yet, or cannot be entered (a dead mount), is its name joined to its parent's resolved
 /// path.
 package func realPath(_ path: String) -> String {
-    if isClusterPath(path) { return path }
+    if isAddress(path) { return path }
     if let resolved = resolvedPath(path) { return resolved }
     return joinedToResolvedParent(path)
 }
@@ -44,6 +44,9 @@ package func lastComponent(_ path: String) -> String {
 
 /// The beginning of names of vaults on a Ceph cluster.
 package let clusterPrefix = "ceph:"
+
+/// Whether a path is the address of a vault on a host that has no files.
+package func isAddress(_ path: String) -> Bool { isClusterPath(path) }
 
 /// Whether a path names a vault on a cluster. A directory of that name is `./ceph:…`.
 package func isClusterPath(_ path: String) -> Bool { path.hasPrefix(clusterPrefix) }

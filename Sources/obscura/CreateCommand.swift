@@ -102,7 +102,7 @@ private func warn(_ vault: String, _ settings: CreateSettings) {
         note("obscura: \(vault): --size is ignored: a vault of one space grows with its photos")
     }
     note("A forgotten password means lost photos: nobody can open a space without it.")
-    if settings.spaces > 1, isClusterPath(vault) {
+    if settings.spaces > 1, Vault.hostTraits(of: vault).showsTimesOfWrites {
         note(
             """
             obscura: \(vault): warning: a copy of the objects does not tell which spaces are in use, but the cluster \

@@ -92,7 +92,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
             .noRoom, vault,
             "all spaces are in one file, and this disk allows no file of that size (FAT: 4 GiB): format it as exFAT, "
                 + "choose a smaller size, or make a vault of one space (--spaces 1)")
-    case .notEmpty where isClusterPath(vault):
+    case .notEmpty where Vault.hostTraits(of: vault).hasObjects:
         Failure(
             .failed, vault,
             "there are objects of this name, of a vault that lost its header or was not made to the end: name "

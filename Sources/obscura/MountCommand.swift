@@ -56,7 +56,9 @@ func mount(_ request: MountRequest) throws(Failure) {
         throw Failure(.usage, "-o takeover", "not with ro: a space that is only read need not be taken over")
     }
     if request.creation == nil { try requireVault(vault) }
-    if !request.words.readOnly || !isClusterPath(vault) { try requireUnmounted(vault) }
+    if !request.words.readOnly || !Vault.hostTraits(of: vault).letsReadersFollow {
+        try requireUnmounted(vault)
+    }
     try checkApart(vault: vault, directory: directory)
     let wasDead = try clearMountPoint(directory)
     let isDirectoryMade = request.creation != nil ? try makeMountPoint(directory) : false

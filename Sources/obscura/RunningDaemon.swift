@@ -20,7 +20,7 @@ struct RunningDaemon {
 
     /// For how many seconds requests to its vault's cluster wait; nil if they do not.
     var waitingSeconds: Int? {
-        guard isClusterPath(daemon.vault) else { return nil }
+        guard Vault.hostTraits(of: daemon.vault).tellsWaiting else { return nil }
         let threads = (try? HostPath("/proc/\(process)/task").list()) ?? []
         return threads.lazy.compactMap { contents(ofFile: "/proc/\(process)/task/\($0)/comm") }
             .compactMap { ClusterWait.seconds(ofThread: String(decoding: $0.dropLast(), as: UTF8.self)) }

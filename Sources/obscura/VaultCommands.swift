@@ -107,11 +107,11 @@ func requireVault(_ vault: String) throws(Failure) {
 /// Throws if the vault is mounted, and says where, so that no password is asked for in vain.
 func requireUnmounted(_ vault: String) throws(Failure) {
     let place = realPath(vault)
-    let isOnCluster = isClusterPath(place)
+    let letsReadersFollow = Vault.hostTraits(of: place).letsReadersFollow
     guard
         let server = runningDaemons().first(where: {
             // One that only reads there has no lock.
-            $0.daemon.vault == place && $0.isMounted && !(isOnCluster && $0.daemon.words.readOnly)
+            $0.daemon.vault == place && $0.isMounted && !(letsReadersFollow && $0.daemon.words.readOnly)
         }),
         Vault.isInUse(vault)
     else { return }

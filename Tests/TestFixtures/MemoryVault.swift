@@ -87,7 +87,7 @@ final class MemoryVault: Sendable {
         let vault = try VaultFiles.open(Self.path, calls: calls)
         try vault.lock()
         let header = try Header.read(from: vault, mayRepair: true)
-        try Vault.completeSegments(vault, header.layout)
+        try vault.completeSegments(header.layout)
         return UnlockedSpace(
             path: Self.path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
             segmentBytes: segmentBytes, host: host)

@@ -42,11 +42,12 @@ public final class HeaderRestoration {
     public init(
         _ path: String, image: [UInt8], calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
+        let place = try hostPlace(path, calls)
         do throws(VaultError) { header = try Header.read(image: image) } catch {
-            VaultFiles.dropTraces(of: path, calls)
+            place.dropTraces()
             throw error
         }
-        (vault, removesFile) = try openForRestoring(path, calls: calls)
+        (vault, removesFile) = try place.openForRestoring()
         do throws(VaultError) {
             try vault.lock()
             present = try HeaderRestoration.judge(vault, header)

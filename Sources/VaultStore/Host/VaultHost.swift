@@ -43,10 +43,18 @@ protocol VaultHost: PartHost {
     /// Bytes that the vault takes, at most.
     func storedBytes(_ layout: SegmentLayout) throws(VaultError) -> UInt64
 
+    /// Enlarges every space of a vault of several; see `Vault.grow`.
+    func grow(
+        _ header: Header, bytesPerSpace: UInt64, progress: (_ done: UInt64, _ total: UInt64) -> Void
+    ) throws(VaultError)
+
     /// Completes rows of segments of which a killed `grow` wrote a part.
     func completeSegments(_ layout: SegmentLayout) throws(VaultError)
 
     // MARK: Repairs
+
+    /// Damage of the segments' numbers and sizes, which is visible without a password. Writes and locks nothing.
+    func damage(_ layout: SegmentLayout) throws(VaultError) -> [FileDamage]
 
     /// Gives segments of one space that have exchanged names their own again, by swaps of two in this order. If it is
     /// killed, each has still some segment's name.
@@ -59,6 +67,10 @@ protocol VaultHost: PartHost {
 
     /// A mount's side of the agreement with running backups; nil where none can run beside a mount.
     func holdForBackups() -> BackupHold?
+
+    /// The file whose bytes backups and a mount lock to detect each other; see `CopyLocks`. Nil where there is none:
+    /// then a backup locks the vault, unless a mount has it.
+    var copyLocks: Int32? { get }
 
     // MARK: Traces that others can see; see the threat model
 
@@ -94,6 +106,9 @@ protocol VaultHost: PartHost {
 
     /// Whether the lock keeps every other computer from writing, so that spaces need no claims.
     var excludesOthers: Bool { get }
+
+    /// This host, if its vault goes from one computer to another; else nil.
+    var shared: (any SharedHost)? { get }
 
     /// Identifies the memory that unsynced writes are in, 64 bytes: they are there as long as it is. Nil if unknown.
     func memoryMark() -> [UInt8]?
@@ -141,38 +156,4 @@ extension VaultHost {
     ) throws(VaultError) -> any SegmentHost {
         try segments(of: space, layout, cover: cover, openMax: Limits.production.openSegments)
     }
-}
-
-/// Opens the host of a vault. The only place that knows which host belongs to a path.
-func openHost(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> any VaultHost {
-    if let address = try ClusterAddress(path) { return try VaultCluster.open(address, path: path) }
-    return try VaultFiles.open(path, calls: calls)
-}
-
-/// As `openHost`, of a vault whose header may be missing: then an empty one is made. Returns also whether it was.
-func openForRestoring(
-    _ path: String, calls: any FileSystemCalls
-) throws(VaultError) -> (vault: any VaultHost, isMade: Bool) {
-    if let address = try ClusterAddress(path) {
-        return try VaultCluster.openForRestoring(address, path: path)
-    }
-    return try VaultFiles.openForRestoring(path, calls: calls)
-}
-
-/// As `openHost`, for a backup into a vault: begins one with an empty header if there is none.
-func openForCopy(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> any VaultHost {
-    if let address = try ClusterAddress(path) { return try VaultCluster.openForCopy(address, path: path) }
-    return try VaultFiles.openForCopy(path, calls: calls)
-}
-
-/// As `openHost`, in the daemon, with the descriptor of `passLockOn`.
-///
-/// - Parameter follows: see `Vault.unlock`.
-func adoptHost(_ path: String, lock: Int32, follows: Bool) throws(VaultError) -> any VaultHost {
-    guard let address = try ClusterAddress(path) else {
-        return try VaultFiles.adopt(path, header: lock, calls: LinuxCalls.shared)
-    }
-    let vault = try VaultCluster.open(address, path: path)
-    if follows { vault.forbidWriting() } else { try vault.lock() }
-    return vault
 }

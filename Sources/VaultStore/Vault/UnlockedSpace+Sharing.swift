@@ -12,7 +12,7 @@ extension UnlockedSpace {
     ///
     /// - Parameter handOver: called when another mount asks; nil: the vault stays here until the unmount.
     public func share(handOver: (@Sendable () -> Void)?) throws(VaultError) {
-        guard let shared = vault as? any SharedHost else { return }
+        guard let shared = vault.shared else { return }
         if !layout.isShared {
             let host = String(decoding: hostName(), as: UTF8.self)
             try shared.setHolderNote(HolderNote(key).sealed("\(host), since \(localTime())"))
@@ -22,10 +22,10 @@ extension UnlockedSpace {
 
     /// Gives the vault up for other computers, at the end of a session. Does nothing for a vault in files, whose lock
     /// ends with the process.
-    public func giveUp() { (vault as? any SharedHost)?.giveUp() }
+    public func giveUp() { vault.shared?.giveUp() }
 
     /// Requests of this mount to a cluster so far, and their bytes; nil for a vault in files.
-    public var requestCounts: [(name: String, value: UInt64)]? { (vault as? any SharedHost)?.requestCounts }
+    public var requestCounts: [(name: String, value: UInt64)]? { vault.shared?.requestCounts }
 
     private func localTime() -> String {
         var (now, parts) = (time(nil), tm())

@@ -70,13 +70,13 @@ public final class UnlockedSpace: Sendable {
         guard bytes.count == encodedBytes else {
             throw .damaged("the key was not handed to the daemon completely")
         }
-        let vault = try adoptHost(path, lock: lockFD, follows: follows)
+        let vault = try hostPlace(path).adopt(lock: lockFD, follows: follows)
         return bytes.withUnsafeBytes { bytes in
             UnlockedSpace(
                 path: path, vault: vault, key: SecretBytes(copying: bytes.slice(24, Geometry.keyBytes)),
                 index: Int(bytes.number(0, as: UInt64.self)),
                 spaceCount: Int(bytes.number(8, as: UInt64.self)),
-                segmentBytes: bytes.number(16), follows: follows && vault is any SharedHost)
+                segmentBytes: bytes.number(16), follows: follows && vault.shared != nil)
         }
     }
 

@@ -32,8 +32,8 @@ public enum Vault {
         _ path: String, password: SecretBytes, readOnly: Bool = false, follows: Bool = false,
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> UnlockedSpace {
-        let vault = try openHost(path, calls: calls)
-        let shared = vault as? any SharedHost
+        let vault = try hostPlace(path, calls).open()
+        let shared = vault.shared
         if let shared, follows, readOnly {
             shared.forbidWriting()
         } else if let shared {
@@ -128,7 +128,7 @@ public enum Vault {
     /// Whether a mount or a command has the vault open.
     public static func isInUse(_ path: String, calls: any FileSystemCalls = LinuxCalls.shared) -> Bool {
         do throws(VaultError) {
-            try openHost(path, calls: calls).lock()
+            try hostPlace(path, calls).open().lock()
             return false
         } catch {
             if case .inUse = error { return true }
@@ -174,7 +174,7 @@ public enum Vault {
     private static func openLocked(
         _ path: String, _ calls: any FileSystemCalls
     ) throws(VaultError) -> (any VaultHost, Header) {
-        let vault = try openHost(path, calls: calls)
+        let vault = try hostPlace(path, calls).open()
         try vault.requireWritableHeader()
         try vault.lock()
         let header = try readHeader(vault, mayRepair: true)

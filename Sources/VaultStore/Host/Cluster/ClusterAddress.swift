@@ -4,7 +4,7 @@ import LinuxIO
 import VaultFormat
 
 /// The place of a vault on a Ceph cluster: `ceph:POOL/NAME` or `ceph:POOL/NAMESPACE/NAME`.
-struct ClusterAddress: Equatable {
+struct ClusterAddress: Sendable, Equatable {
     let pool: String
     let namespace: String
     let name: String
@@ -17,6 +17,11 @@ struct ClusterAddress: Equatable {
         guard (2...3).contains(parts.count), !parts.contains("") else { throw .notAVault(path) }
         (pool, name) = (parts[0], parts[parts.count - 1])
         namespace = parts.count == 3 ? parts[1] : ""
+    }
+
+    /// As the user typed it.
+    var path: String {
+        clusterPrefix + [pool, namespace, name].filter { !$0.isEmpty }.joined(separator: "/")
     }
 
     func connected() throws(VaultError) -> ClusterPool {

@@ -11,7 +11,7 @@ extension VaultCluster {
     private static let log = "obscura.log"
 
     /// Opens a vault for a backup into it, with an empty header if there is no object of this name.
-    static func openForCopy(_ address: ClusterAddress, path: String) throws(VaultError) -> VaultCluster {
+    static func openForCopy(_ address: ClusterAddress) throws(VaultError) -> VaultCluster {
         let pool = try address.connected()
         do throws(Errno) {
             if try pool.size(of: address.header) == nil {
@@ -19,7 +19,7 @@ extension VaultCluster {
                 try pool.apply([.creation], on: address.header)
             }
         } catch {
-            if error == .exists { throw .notEmpty(path) }
+            if error == .exists { throw .notEmpty(address.path) }
             throw CopyTarget.failure(error)
         }
         return VaultCluster(address, pool)
@@ -27,11 +27,11 @@ extension VaultCluster {
 
     /// Opens a vault whose header may be missing: then an empty one is made. Throws `notAVault` without any segment.
     static func openForRestoring(
-        _ address: ClusterAddress, path: String
+        _ address: ClusterAddress
     ) throws(VaultError) -> (vault: VaultCluster, isMade: Bool) {
         let pool = try address.connected()
         let vault = VaultCluster(address, pool)
-        guard try !vault.objects().isEmpty else { throw .notAVault(path) }
+        guard try !vault.objects().isEmpty else { throw .notAVault(address.path) }
         do throws(Errno) {
             guard try pool.size(of: address.header) == nil else { return (vault, false) }
             try pool.apply([.creation], on: address.header)

@@ -79,7 +79,36 @@ extension VaultCluster {
         }
     }
 
+    func grow(
+        _ header: Header, bytesPerSpace: UInt64, progress: (_ done: UInt64, _ total: UInt64) -> Void
+    ) throws(VaultError) {
+        let layout = objects(header.layout)
+        let count = rowCount(layout)
+        let wanted = try Vault.segmentCountWanted(bytesPerSpace, header, now: count)
+        guard wanted > count else { return }
+        let (begun, rowBytes) = (UInt64(count) * header.layout.rowBytes, header.layout.rowBytes)
+        try requireRoom(for: UInt64(wanted - count) * rowBytes)
+        // If it fails, objects of a row that is not whole stay: a mount may be about to complete it.
+        try makeRows(count..<wanted, layout) { (done, total) throws(VaultError) in
+            progress(done - begun, total - begun)
+        }
+    }
+
     // MARK: Repairs
+
+    func damage(_ layout: SegmentLayout) throws(VaultError) -> [FileDamage] {
+        guard layout.isShared else { return FileDamage.gaps(try listing(layout).numbers) }
+        let layout = objects(layout)
+        let missing = try missingObjects(layout, least: 1).sorted { $0.key < $1.key }
+        return missing.map { row, indices in
+            FileDamage(
+                file: layout.object(row, indices[0]),
+                cause: indices.count == 1
+                    ? "missing, or growing the vault was interrupted"
+                    : "\(indices.count) objects of this row are missing, or growing the vault was interrupted"
+            )
+        }
+    }
 
     /// Makes the missing objects of several spaces again, so that all rows are whole, at least so many.
     func mendSegments(_ layout: SegmentLayout, least segmentCount: Int) throws(VaultError) {

@@ -19,8 +19,7 @@ final class VaultCluster: VaultHost {
         lease = ClusterLease(pool, address)
     }
 
-    /// - Parameter path: as the user typed it, for errors.
-    static func open(_ address: ClusterAddress, path: String) throws(VaultError) -> VaultCluster {
+    static func open(_ address: ClusterAddress) throws(VaultError) -> VaultCluster {
         let pool = try address.connected()
         do throws(Errno) {
             // Nothing is at stake yet. Later requests wait for their servers.
@@ -28,7 +27,7 @@ final class VaultCluster: VaultHost {
                 throw Errno.noEntry
             }
         } catch {
-            if error == .noEntry { throw .notAVault(path) }
+            if error == .noEntry { throw .notAVault(address.path) }
             throw .system(error, "cannot read the vault on the cluster")
         }
         return VaultCluster(address, pool)
@@ -137,6 +136,7 @@ final class VaultCluster: VaultHost {
     // MARK: Copies
 
     func holdForBackups() -> BackupHold? { nil }
+    var copyLocks: Int32? { nil }
 
     // MARK: Traces that others can see
 
@@ -160,6 +160,7 @@ final class VaultCluster: VaultHost {
     func changesInPlace(_ layout: SegmentLayout) -> Bool { true }
 
     var excludesOthers: Bool { true }
+    var shared: (any SharedHost)? { self }
 
     /// The cluster itself: a root is written there once all before it is, so every one is valid.
     func memoryMark() -> [UInt8]? {

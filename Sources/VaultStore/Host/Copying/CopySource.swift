@@ -18,18 +18,13 @@ final class CopySource {
     private static let attemptsMax = 100
     private static let pauseMicroseconds: UInt32 = 10_000
 
-    /// A vault on a cluster is locked, unless a mount has it. `held` is that vault, if it is locked already.
+    /// On a host without `copyLocks` the vault is locked, unless a mount has it. `held` is it, if it is locked already.
     init(_ path: String, held: (any VaultHost)?, calls: any FileSystemCalls) throws(VaultError) {
-        guard isClusterPath(path) else {
-            (vault, header) = try Vault.open(path, calls: calls, mayRepair: false)
-            isMountedElsewhere = false
-            return
-        }
-        if let held {
+        if let held, held.copyLocks == nil {
             (vault, isMountedElsewhere) = (held, false)
         } else {
-            vault = try openHost(path, calls: calls)
-            isMountedElsewhere = try !Self.lock(vault)
+            vault = try hostPlace(path, calls).open()
+            isMountedElsewhere = vault.copyLocks == nil ? try !Self.lock(vault) : false
         }
         header = try Vault.readHeader(vault, mayRepair: false)
     }
@@ -51,8 +46,7 @@ final class CopySource {
         try RootSnapshot(vault, header.layout)
     }
 
-    /// The file with the locked bytes; nil where there are no such locks.
-    private var file: Int32? { (vault as? VaultFiles)?.header }
+    private var file: Int32? { vault.copyLocks }
 
     private func letGo() {
         if let heldByte, let file { try? ByteLock.letGo(file, heldByte) }

@@ -27,7 +27,7 @@ final class CopyTarget {
     /// Throws `notEmpty` if the directory has other files, and `otherVault` if it has another vault.
     init(_ path: String, of header: Header, calls: any FileSystemCalls) throws(VaultError) {
         self.header = header
-        vault = try openForCopy(path, calls: calls)
+        vault = try hostPlace(path, calls).openForCopy()
         try vault.lock()
         isWhole = try Self.isWhole(vault, path, header)
         if isWhole {

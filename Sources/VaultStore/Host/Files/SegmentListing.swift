@@ -1,4 +1,4 @@
-public import LinuxIO
+import LinuxIO
 import VaultFormat
 
 /// The names in the directory of segments: segments, and foreign files.
@@ -92,21 +92,5 @@ extension VaultFiles {
         // The last segment may be one that is being created.
         found.missing = max(0, last) - found.segments.count { $0.place.number < last }
         return found
-    }
-}
-
-extension Vault {
-    /// Paths, from the vault's directory, of files among its segments that cannot be segments. They are ignored.
-    public static func strayFiles(
-        _ path: String, calls: any FileSystemCalls = LinuxCalls.shared
-    ) throws(VaultError) -> [String] {
-        // No object of a cluster has a foreign name.
-        if isClusterPath(path) { return [] }
-        let (vault, header) = try openFiles(path, calls: calls, mayRepair: false)
-        do throws(VaultError) { return try vault.segments(header.layout).strays } catch {
-            // A missing directory is damage, but no stray file.
-            if case .damaged = error { return [] }
-            throw error
-        }
     }
 }

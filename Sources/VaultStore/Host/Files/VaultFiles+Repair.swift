@@ -40,14 +40,14 @@ extension VaultFiles {
 
     func mendSegments(_ layout: SegmentLayout, least segmentCount: Int) throws(VaultError) {
         guard layout.isShared else { return try cutSegments(layout) }
-        let lock = try Vault.lockSpaces(self)
+        let lock = try lockSpaces()
         defer { calls.close(lock) }
         let size = fileBytes(SegmentLayout.sharedName) ?? 0
         let begun = self.segmentCount(layout) + (size % layout.rowBytes == 0 ? 0 : 1)
         let count = max(begun, min(segmentCount, Geometry.segmentsMax))
         if UInt64(count) * layout.rowBytes == size { return }
-        try Vault.requireRoom(for: UInt64(count) * layout.rowBytes, directory, calls)
-        try Vault.fill(directory, layout, to: count, calls) { _, _ in }
+        try Self.requireRoom(for: UInt64(count) * layout.rowBytes, directory, calls)
+        try Self.fill(directory, layout, to: count, calls) { _, _ in }
     }
 
     /// Cuts files of segments at the size of a segment: nothing refers to what lies behind.

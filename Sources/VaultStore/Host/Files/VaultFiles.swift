@@ -80,8 +80,6 @@ final class VaultFiles: VaultHost {
     private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError)
         -> Int32
     {
-        // A directory of that name is `./ceph:…`.
-        if isClusterPath(path) { throw .system(.notSupported, "this needs a vault in files") }
         do throws(Errno) {
             return try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
         } catch {
@@ -213,9 +211,7 @@ final class VaultFiles: VaultHost {
 
 extension VaultFiles {
     func holdForBackups() -> BackupHold? { BackupHold(self) }
-    func completeSegments(_ layout: SegmentLayout) throws(VaultError) {
-        try Vault.completeSegments(self, layout)
-    }
+    var copyLocks: Int32? { header }
 }
 
 // MARK: This computer
@@ -229,6 +225,9 @@ extension VaultFiles {
         else { return true }
         return InPlaceProbe(calls: calls, directory: directory).isPassed()
     }
+
+    /// No computer is asked for a vault in files: its lock ends with the mount's process.
+    var shared: (any SharedHost)? { nil }
 
     /// FUSE, NFS, SMB (its kernel client has had three), 9P, Ceph, AFS and Coda: linux/magic.h.
     private static let remoteMagics: Set<UInt64> = [

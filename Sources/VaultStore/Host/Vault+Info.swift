@@ -19,11 +19,9 @@ public struct VaultInfo: Sendable, Equatable {
 
 /// Properties of a vault's files that anybody can read.
 extension Vault {
-    /// Whether a directory has the segments of a vault, and no header.
+    /// Whether the segments of a vault are there, and no header.
     public static func lacksHeader(_ path: String) -> Bool {
-        func has(_ name: String) -> Bool { access(path + "/" + name, F_OK) == 0 }
-        return !has(VaultFiles.headerName)
-            && (has(SegmentLayout.sharedName) || has(SegmentLayout.directoryName))
+        (try? hostPlace(path))?.lacksHeader ?? false
     }
 
     /// Whether `path` may be a vault, valid or not: false only if it is no directory or has no header file.
@@ -34,7 +32,7 @@ extension Vault {
     /// As `isVault`. Throws the error of a cluster that does not answer: asked again, it would take as long again.
     public static func answersAsVault(_ path: String) throws(VaultError) -> Bool {
         do throws(VaultError) {
-            _ = try openHost(path, calls: LinuxCalls.shared)
+            _ = try hostPlace(path).open()
         } catch {
             if case .notAVault = error { return false }
             if case .system(Errno(ETIMEDOUT), _) = error { throw error }
@@ -55,19 +53,16 @@ extension Vault {
             grows: !layout.isShared)
     }
 
+    /// Throws if the host of a path cannot be reached; does nothing for files.
+    public static func requireReachable(_ path: String) throws(VaultError) {
+        try hostPlace(path).requireReachable()
+    }
+
     /// Opens a vault and its header, without a lock.
     static func open(
         _ path: String, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> (any VaultHost, Header) {
-        let vault = try openHost(path, calls: calls)
-        return (vault, try readHeader(vault, mayRepair: mayRepair))
-    }
-
-    /// As `open`, of a vault in files.
-    static func openFiles(
-        _ path: String, calls: any FileSystemCalls, mayRepair: Bool
-    ) throws(VaultError) -> (VaultFiles, Header) {
-        let vault = try VaultFiles.open(path, calls: calls)
+        let vault = try hostPlace(path, calls).open()
         return (vault, try readHeader(vault, mayRepair: mayRepair))
     }
 }
