@@ -28,6 +28,10 @@ public struct Errno: Error, Equatable, Hashable, Sendable, CustomStringConvertib
     /// Whether the host has no room left: ENOSPC and EDQUOT.
     public var meansNoRoom: Bool { self == .noSpace || self == .quotaExceeded }
 
+    /// Whether another process has the lock: EWOULDBLOCK of flock(2), and EACCES of a server whose locks also refuse
+    /// reads, as SMB's do.
+    public var meansLocked: Bool { self == .wouldBlock || self == .accessDenied }
+
     /// Whether the host refuses every write of this process there: EROFS, EACCES and EPERM.
     public var refusesWriting: Bool {
         self == .readOnlyFileSystem || self == .accessDenied || self == .notPermitted

@@ -81,8 +81,11 @@ func settle(_ place: String, named directory: String, within milliseconds: Int32
     }
     close(ends.write)
     guard process > 0 else { return UnwrittenAnswer() }
-    let answer = awaitAnswer(ends.read, directory, milliseconds)
-    if answer == nil { kill(process, SIGKILL) }
+    guard let answer = awaitAnswer(ends.read, directory, milliseconds) else {
+        // It may not end before the mount does, so it is not waited for.
+        kill(process, SIGKILL)
+        return nil
+    }
     _ = waitForEnd(of: process)
     return answer
 }

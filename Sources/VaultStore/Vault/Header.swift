@@ -52,6 +52,8 @@ struct Header: Sendable {
         }
         // A header that the host does not hand out is not damaged.
         if let refusal, copies.allSatisfy(\.isEmpty) {
+            // The file was opened for reading: another computer has its lock.
+            if refusal == .accessDenied { throw .inUse }
             throw InPlaceProbe.refusals.contains(refusal.rawValue)
                 ? .unsuitableHost : .system(refusal, "cannot read the header")
         }

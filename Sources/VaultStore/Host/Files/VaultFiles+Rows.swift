@@ -83,7 +83,7 @@ extension VaultFiles {
                 directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0)
             do throws(Errno) { try calls.lock(descriptor) } catch {
                 calls.close(descriptor)
-                throw error
+                throw error.meansLocked ? .wouldBlock : error
             }
             return descriptor
         } catch {

@@ -122,7 +122,7 @@ final class VaultFiles: VaultHost {
     /// Locks the vault for this process; the lock belongs to the descriptor. Throws `inUse` if it is taken.
     func lock() throws(VaultError) {
         do throws(Errno) { try calls.lock(header) } catch {
-            if error == .wouldBlock { throw .inUse }
+            if error.meansLocked { throw .inUse }
             throw .system(error, "cannot lock the vault")
         }
     }
