@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 
+import rados
+
 from desk import VAULT, Desk, Failed, put, require
 
 HIDING = "ceph:photos/hiding"
@@ -22,26 +24,28 @@ DOT = bytes.fromhex("47494638396101000100800000000000ffffff2c0000000001000100000
 
 def objects(desk, vault):
     """What a copy of the pool has of a vault: for each object its size, its attributes with their values, its omap."""
-    rados = ["rados", "-p", desk.cluster.POOL]
     prefix = vault.rsplit("/", 1)[1] + "/"
-    found = {}
-    for name in desk.cluster.run(*rados, "ls").split("\n"):
-        if not name.startswith(prefix):
-            continue
-        size = desk.cluster.run(*rados, "stat", name).rsplit(" ", 1)[1].strip()
-        attributes = desk.cluster.run(*rados, "listxattr", name).split()
-        values = {key: desk.cluster.run_bytes(*rados, "getxattr", name, key) for key in attributes}
-        found[name[len(prefix) :]] = (size, values, desk.cluster.run(*rados, "listomapkeys", name))
-    return found
+    with desk.cluster.pool() as pool:
+        names = [found.key for found in pool.list_objects() if found.key.startswith(prefix)]
+        return {name[len(prefix) :]: description(pool, name) for name in names}
+
+
+def description(pool, name):
+    """The size of an object, its attributes with their values, and the keys of its omap."""
+    with rados.ReadOpCtx() as reading:
+        pairs, _ = pool.get_omap_keys(reading, "", 1000)
+        pool.operate_read_op(reading, name)
+        keys = [key for key, _ in pairs]
+    return pool.stat(name)[0], dict(pool.get_xattrs(name)), keys
 
 
 def content(desk, vault):
     """The bytes of all objects of a vault."""
-    out = desk.dir / "object"
-    for name in objects(desk, vault):
-        prefix = vault.rsplit("/", 1)[1] + "/"
-        desk.cluster.run("rados", "-p", desk.cluster.POOL, "get", prefix + name, out)
-        yield name, out.read_bytes()
+    prefix = vault.rsplit("/", 1)[1] + "/"
+    names = objects(desk, vault)
+    with desk.cluster.pool() as pool:
+        for name, (size, _, _) in names.items():
+            yield name, pool.read(prefix + name, size)
 
 
 def looks_random(name, some):
@@ -73,7 +77,7 @@ def listings(desk):
     found = objects(desk, one)
     require(found == objects(desk, two), f"after sessions: {found}, {objects(desk, two)}")
     require(len(found) == OBJECTS + 1, f"{len(found)} objects")
-    require({size for name, (size, _, _) in found.items() if name != "header"} == {str(OBJECT_BYTES)}, "sizes")
+    require({size for name, (size, _, _) in found.items() if name != "header"} == {OBJECT_BYTES}, "sizes")
     print("cluster: the same while a space is open")
     states = []
     for vault, password in [(one, FIRST), (two, FIRST), (two, SECOND)]:
@@ -229,7 +233,7 @@ def copies(desk, firsts, seconds):
         desk.obscura("backup", HIDING, target, "--quiet")
         same(desk, target, SECOND, seconds)
         found = objects(desk, target)
-        require({size for name, (size, _, _) in found.items() if name != "header"} == {str(OBJECT_BYTES)}, f"{found}")
+        require({size for name, (size, _, _) in found.items() if name != "header"} == {OBJECT_BYTES}, f"{found}")
     print("cluster: two spaces: a header that is lost")
     desk.obscura("header", "export", again, "header2")
     desk.cluster.run("rados", "-p", desk.cluster.POOL, "rm", "hidden-again/header")
@@ -347,13 +351,12 @@ def full_cluster(desk):
 def damaged(desk, firsts, seconds):
     """A lost object is named, nothing is written beside the gap, and a repair makes it anew."""
     print("cluster: two spaces: a lost object")
-    rados = ["rados", "-p", desk.cluster.POOL]
     # Nothing was ever there: the last row.
     lost = sorted(name for name in objects(desk, HIDING) if name.startswith("spaces-"))[-2]
-    desk.cluster.run(*rados, "rm", f"hiding/{lost}")
+    desk.cluster.run("rados", "-p", desk.cluster.POOL, "rm", f"hiding/{lost}")
     require(lost in desk.obscura("check", HIDING, password=FIRST, status=6), "a lost object is not named")
     desk.obscura("check", HIDING, "--repair", password=FIRST)
-    require(objects(desk, HIDING)[lost][0] == str(OBJECT_BYTES), "not made anew")
+    require(objects(desk, HIDING)[lost][0] == OBJECT_BYTES, "not made anew")
     same(desk, HIDING, SECOND, seconds)
     same(desk, HIDING, FIRST, firsts)
 
