@@ -64,27 +64,26 @@ class Writer(threading.Thread):
     def __init__(self, place, seed):
         super().__init__(daemon=True)
         self.place, self.choose = place, random.Random(seed)
-        self.synced, self.failure = {}, None
+        self.synced, self.failure, self.count = {}, None, 0
         self.ends = threading.Event()
 
     def run(self):
-        number = 0
         try:
             while not self.ends.is_set():
-                name = f"w{number % 400}"
+                name = f"w{self.count % 400}"
                 some = self.choose.randbytes(self.choose.choice([10, 5_000, 300_000, 3_000_000]))
                 self.synced.pop(name, None)
                 put(self.place / "albums" / name, some)
                 self.synced[name] = some
-                number += 1
+                self.count += 1
         except OSError as error:
             self.failure = error
 
     def waits_for(self, count):
         """Until it has synced so many files more."""
-        wanted = len(self.synced) + count
+        wanted = self.count + count
         deadline = time.monotonic() + 120
-        while len(self.synced) < wanted:
+        while self.count < wanted:
             require(self.failure is None, f"a write fails: {self.failure}")
             require(time.monotonic() < deadline, "nothing is written for two minutes")
             time.sleep(0.1)
@@ -109,6 +108,7 @@ def losses(program, seed):
                 lines = desk.cluster.scrub()
                 require(all("deep-scrub ok" in line for line in lines), f"seed {seed}: {lines}")
                 print(f"cluster: osd.{osd} is lost, and its copies are made again", flush=True)
+        print(f"cluster: {writer.count} files were synced", flush=True)
         writer.ends.set()
         writer.join(120)
         require(writer.failure is None and not writer.is_alive(), f"the writer fails: {writer.failure}")
