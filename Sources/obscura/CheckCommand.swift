@@ -42,7 +42,7 @@ private func checkVault(
     output.isComplete = true
     let count = files.count + damage.count
     let summary = "\(counted(report.fileCount, "file")), \(sizeText(report.bytes)) read"
-    if count == 0, !arguments.has(.repair) || report.findings.isEmpty {
+    if count == 0, salvage == nil, !arguments.has(.repair) || report.findings.isEmpty {
         if report.findings.isEmpty { return output.line("\(vault): nothing is damaged: \(summary)") }
         output.line("\(vault): nothing is lost: \(summary)")
         return output.line(

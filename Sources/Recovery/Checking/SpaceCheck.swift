@@ -171,7 +171,10 @@ public struct SpaceCheck {
             for finding in findings { report.add(finding) }
             if constraint.isMendable { report.plan.constraints.append(constraint) }
         }
-        report.fileCount = try catalogue.locked { tables throws(FileError) in try tables.checks.fileCount() }
+        (report.fileCount, report.plan.hasFilesWithoutRecord) = try catalogue.locked {
+            (tables) throws(FileError) in
+            (try tables.checks.fileCount(), try tables.checks.hasFilesWithoutRecord())
+        }
     }
 
     // MARK: Content

@@ -32,7 +32,9 @@ final class FormerCatalogue {
                 // Copies of photos in the trash have no names.
                 !names.isEmpty || row.flags.contains(.copy) || ino < WellKnownInode.firstOfUsers
             else { return nil }
-            let record = (try? tables.record(row, names, .none)) ?? Self.record(row, names)
+            let record =
+                (try? tables.record(row, names, .none))
+                ?? Self.record(row, names, try? tables.extents.runs(of: row.content))
             return Salvage.RecoveredInode(record: record, found: nil, generation: generation)
         }
     }
@@ -74,6 +76,11 @@ final class FormerCatalogue {
     /// Whether there is an inode with that number.
     func knows(_ ino: UInt64) -> Bool { catalogue.locked { (try? $0.inodes.row(ino)) ?? nil != nil } }
 
+    /// Where the record of an inode lies.
+    func record(of ino: UInt64) -> ExtentRun? {
+        catalogue.locked { (try? $0.identities.location(ino)) ?? nil }
+    }
+
     /// Whether an inode is known to be removed.
     func isRetired(_ ino: UInt64) -> Bool {
         catalogue.locked { tables in
@@ -104,18 +111,23 @@ final class FormerCatalogue {
         }
     }
 
-    /// The bytes of a content that can be read, as far as its rows tell.
-    func knownBytes(of content: UInt64) -> UInt64 {
-        catalogue.locked { tables in
-            let runs = (try? tables.extents.runs(of: content)) ?? []
-            return runs.reduce(0) { $0 + ($1.isLost ? 0 : $1.length) }
-        }
+    /// The bytes of a content that can be read, and where they lie, and those that cannot, as far as its rows tell.
+    func knownBytes(of content: UInt64) -> (stored: UInt64, lost: UInt64, sectors: SectorRanges) {
+        let runs = catalogue.locked { (try? $0.extents.runs(of: content)) ?? [] }
+        let stored = runs.filter { !$0.isLost }
+        func bytes(_ runs: [ExtentRun]) -> UInt64 { runs.reduce(0) { $0 + $1.length } }
+        return (
+            bytes(stored), bytes(runs) - bytes(stored),
+            SectorRanges(stored.map { $0.sector..<$0.endSector })
+        )
     }
 
     /// A record without details, some of which cannot be read.
-    private static func record(_ row: InodeRow, _ names: [DentryRow]) -> IdentityRecord {
+    private static func record(
+        _ row: InodeRow, _ names: [DentryRow], _ runs: [ExtentRun]?
+    ) -> IdentityRecord {
         var record = IdentityRecord(row: row)
-        (record.row.nlink, record.row.parent, record.runs) = (0, 0, nil)
+        (record.row.nlink, record.row.parent, record.runs) = (0, 0, runs)
         if row.mode & fileTypeMask == directoryType { record.row.size = 0 }
         record.names = names.map {
             RecordedName(parent: $0.parent, name: $0.name, isMember: $0.isMember, isLink: $0.isLink)

@@ -14,11 +14,17 @@ package struct FoundBytes {
     /// By offset.
     package var pieces: [ContentPiece] = []
     package var size: UInt64
+    /// Whether they are not those of the file's record, which are lost: no record tells whether they belong together.
+    package var isGuess = false
 
     package var allocated: UInt64 { pieces.reduce(0) { $0 + $1.run.length } }
     package var lostBytes: UInt64 { pieces.reduce(0) { $0 + ($1.isLost ? $1.run.length : 0) } }
     /// Whether bytes were stored, and all of them are lost.
     package var isGone: Bool { !pieces.isEmpty && lostBytes == allocated }
+    /// Where its authentic bytes lie.
+    package var sectors: [Range<UInt64>] {
+        pieces.filter { !$0.isLost }.map { $0.run.sector..<$0.run.endSector }
+    }
 
     /// Makes lost bytes not come back where they were.
     package mutating func forgetPlaces() {
@@ -74,6 +80,7 @@ package struct FoundContents {
         let row = record.row
         if row.flags.contains(.foundWithoutRecord) {
             // More of it than before may be there again; its size was a guess.
+            if SnapshotID.isSnapshot(row.content) { return bytes(ofState: record) }
             let newest = newestBytes(of: row.content)
             return newest.size >= row.size ? newest : newestBytes(of: row.content, size: row.size)
         }
@@ -83,7 +90,8 @@ package struct FoundContents {
             // The newest bytes of a snapshot's source are others.
             if told.lostBytes == 0 || SnapshotID.isSnapshot(row.content) { return told }
             // A missing end is a gap too: a shorter file would hide the loss.
-            let newest = newestBytes(of: row.content, size: told.size)
+            var newest = newestBytes(of: row.content, size: told.size)
+            newest.isGuess = true
             // Never older bytes in place of the lost ones.
             let isNewer = newest.pieces.allSatisfy { piece in
                 piece.run.generation >= generation
@@ -102,6 +110,17 @@ package struct FoundContents {
         var newest = newestBytes(of: row.content, size: row.size)
         if newest.allocated - newest.lostBytes == row.allocated { newest.pieces.removeAll(where: \.isLost) }
         return newest
+    }
+
+    /// Returns the bytes of a state of a content that an earlier repair made: more of it may be there again.
+    private func bytes(ofState record: IdentityRecord) -> FoundBytes {
+        let listed = (record.runs ?? []).filter { !$0.isLost && $0.isPlausible }
+        let sectors = SectorRanges(listed.map { $0.sector..<$0.endSector })
+        let extents = distinctExtents(of: SnapshotID.source(record.row.content), preferring: sectors)
+        let commit = listed.map(\.generation).max() ?? 0
+        let newest = newestBytes(of: extents, asOf: commit)
+        return newest.size >= record.row.size
+            ? newest : newestBytes(of: extents, size: record.row.size, asOf: commit)
     }
 
     /// Whether the runs are in order and fit into the space. Rows are untrusted: anyone who knows the password can
@@ -167,10 +186,17 @@ package struct FoundContents {
     /// Without `size`, the content ends with its last extent, authentic or damaged; if more bytes may have followed
     /// that one, a lost byte does, so that the file cannot be taken for a whole one.
     package func newestBytes(of content: UInt64, size: UInt64? = nil) -> FoundBytes {
+        newestBytes(of: extents(of: content), damagedEnd: damagedEnds[content] ?? 0, size: size, asOf: .max)
+    }
+
+    /// Returns the newest of the extents of a content up to a commit; see above.
+    func newestBytes(
+        of extents: [ExtentRun], damagedEnd: UInt64 = 0, size: UInt64? = nil, asOf commit: UInt64
+    ) -> FoundBytes {
         var found = FoundBytes(size: 0)
         var last: ExtentRun?
         var isSplit = false
-        for chunk in newestChunks(of: content) {
+        for chunk in Self.newestChunks(of: extents.filter { $0.generation <= commit }) {
             if chunk.count > 1 || chunk.contains(where: { $0.offset % UInt64(Geometry.chunkBytes) != 0 }) {
                 isSplit = true
             }
@@ -181,14 +207,14 @@ package struct FoundContents {
                 last = extent
             }
         }
-        addLost(upTo: size ?? endOfUnnamed(content, last, isSplit: isSplit), &found)
+        addLost(upTo: size ?? Self.endOfUnnamed(last, damagedEnd, isSplit: isSplit), &found)
         return found
     }
 
     /// The end of a content whose size nobody tells, at least: one byte more than was found of it if the last extent
     /// may have had a successor.
-    private func endOfUnnamed(_ content: UInt64, _ last: ExtentRun?, isSplit: Bool) -> UInt64 {
-        let (found, damaged) = (last?.end ?? 0, damagedEnds[content] ?? 0)
+    private static func endOfUnnamed(_ last: ExtentRun?, _ damaged: UInt64, isSplit: Bool) -> UInt64 {
+        let found = last?.end ?? 0
         let isFull = max(found, damaged) % UInt64(Geometry.chunkBytes) == 0
         // A piece of a chunk fills its sectors; so does one small file in 512, so chunks must be in pieces elsewhere.
         let isPiece =
@@ -214,23 +240,39 @@ package struct FoundContents {
         found.size = max(found.size, end)
     }
 
-    /// Extents of a content by chunk, those of the newest commit that wrote the chunk.
-    private func newestChunks(of content: UInt64) -> [[ExtentRun]] {
-        var chunks: [UInt64: [ExtentRun]] = [:]
-        for index in indexes(of: content) {
+    /// The extents of a content, by offset.
+    private func extents(of content: UInt64) -> [ExtentRun] {
+        indexes(of: content).flatMap { index in
             let run = runs[Int(index)].run
-            for number in 0..<run.chunkCount {
-                let extent = Self.extent(number, of: run)
-                let chunk = extent.offset / UInt64(Geometry.chunkBytes)
-                guard let known = chunks[chunk]?.first,
-                    known.epoch != extent.epoch
-                        || known.generation != extent.generation
-                else {
-                    chunks[chunk, default: []].append(extent)
-                    continue
-                }
-                if extent.generation > known.generation { chunks[chunk] = [extent] }
+            return (0..<run.chunkCount).map { Self.extent($0, of: run) }
+        }
+    }
+
+    /// The extents of a content, by offset. Where a commit has several of the same bytes, because it wrote them again
+    /// before it was published, only those in `sectors`, if any are.
+    func distinctExtents(of content: UInt64, preferring sectors: SectorRanges) -> [ExtentRun] {
+        struct Place: Hashable { var offset, generation, epoch: UInt64 }
+        func place(_ extent: ExtentRun) -> Place {
+            Place(offset: extent.offset, generation: extent.generation, epoch: extent.epoch)
+        }
+        let all = extents(of: content)
+        let preferred = Set(all.filter { sectors.contains($0.sector) }.map(place))
+        return all.filter { sectors.contains($0.sector) || !preferred.contains(place($0)) }
+    }
+
+    /// Extents of a content by chunk, those of the newest commit that wrote the chunk.
+    private static func newestChunks(of extents: [ExtentRun]) -> [[ExtentRun]] {
+        var chunks: [UInt64: [ExtentRun]] = [:]
+        for extent in extents {
+            let chunk = extent.offset / UInt64(Geometry.chunkBytes)
+            guard let known = chunks[chunk]?.first,
+                known.epoch != extent.epoch
+                    || known.generation != extent.generation
+            else {
+                chunks[chunk, default: []].append(extent)
+                continue
             }
+            if extent.generation > known.generation { chunks[chunk] = [extent] }
         }
         return chunks.sorted { $0.key < $1.key }.map { $0.value.sorted { $0.offset < $1.offset } }
     }

@@ -46,8 +46,9 @@ package struct RecordSelector {
         newest.epochs.contains(record.run.epoch) || record.run.generation <= proved[record.run.epoch] ?? 0
     }
 
-    private func rank(_ record: FoundRecord) -> (Int, UInt64, UInt64) {
-        (counts(record) ? 1 : 0, record.run.generation, record.history.durable)
+    /// The record of a file comes before that which a repair without it wrote later.
+    private func rank(_ record: FoundRecord) -> (Int, Int, UInt64, UInt64) {
+        (counts(record) ? 1 : 0, record.isGuess ? 0 : 1, record.run.generation, record.history.durable)
     }
 
     /// Stores the bits from a block's record, if the record is valid.

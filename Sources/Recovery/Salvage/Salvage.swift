@@ -66,12 +66,18 @@ public final class Salvage {
     private var tellers: [UInt64: UInt64] = [:]
     /// The last segment of the former state, or in which a record's bytes lie, as far as it is plausible.
     private var lastSegment = 0
-    /// Whether less was found in a segment than the former state had there, or no former state tells.
-    private var lacksSectors = true
+    /// Whether less was found in a segment than the former state had there; nil if no former state tells.
+    private var lacksSectors: Bool?
+    /// The newest commit with a record of a file that an earlier repair found without one; 0 if there is none.
+    private(set) var newestGuess: UInt64 = 0
+    /// The newest commit with a record of a file that has a content, by content.
+    private(set) var ofFiles: [UInt64: UInt64] = [:]
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
     /// Contents that neither a record nor the former catalogue names, and their types, if they are pictures or videos.
     package private(set) var nameless: [(content: UInt64, type: MediaType?)] = []
+    /// States of contents that no record tells of, and that may be a version, or a file, whose record is lost.
+    private(set) var unnamed: [(state: UnnamedState, type: MediaType?)] = []
 
     /// Reads all of a space. Calls `progress` with the number of finished segments.
     ///
@@ -106,8 +112,17 @@ public final class Salvage {
 
     /// Whether something is known to be lost, or may be.
     var isIncomplete: Bool {
-        lacksSectors || !nameless.isEmpty || report.lost + report.damagedPhotos + report.damagedFiles > 0
+        lacksSectors ?? true || isKnownIncomplete
+    }
+
+    private var isKnownIncomplete: Bool {
+        !nameless.isEmpty || report.lost + report.damagedPhotos + report.damagedFiles > 0
             || report.damagedTrashed > 0
+    }
+
+    /// Whether something tells that records may be away, now or since an earlier repair.
+    var mayLackRecords: Bool {
+        lacksSectors ?? false || isKnownIncomplete || newestGuess > 0 || space.segments.areMissing
     }
 
     /// An inode of the new state.
@@ -161,6 +176,7 @@ public final class Salvage {
         if let former { noteSegments(of: former) }
         readCatalogue(of: former, &known)
         var days: Set<Int64> = []
+        var named: [Range<UInt64>] = []
         // As above.
         try? forEachInode { recoveredInode in
             let record = recoveredInode.record
@@ -172,16 +188,35 @@ public final class Salvage {
                 }
                 return
             }
-            count(record, contents.bytes(of: recoveredInode), &days)
+            if record.row.flags.contains(.foundWithoutRecord) {
+                newestGuess = max(newestGuess, recoveredInode.generation)
+            }
+            if isSuperseded(record) { return }
+            let bytes = contents.bytes(of: recoveredInode)
+            named += bytes.sectors
+            if record.hasPlace {
+                let content = SnapshotID.source(record.row.content)
+                ofFiles[content] = max(ofFiles[content] ?? 0, recoveredInode.generation)
+            }
+            count(record, bytes, &days)
         }
         report.days = days.count
-        nameless = contentsWithoutFile(known.claimed).map { ($0, type(of: $0)) }
-        report.nameless = nameless.count
+        nameless = contentsWithoutFile(known.claimed).map {
+            ($0, type(of: $0, contents.newestBytes(of: $0)))
+        }
+        if mayLackRecords {
+            for (content, _) in nameless { named += contents.newestBytes(of: content).sectors }
+            let numbers = Set(ofFiles.keys).union(nameless.map(\.content))
+                .filter { !selector.isRetired(content: $0) }.sorted()
+            unnamed = UnnamedState.all(of: numbers, in: contents, named: SectorRanges(named))
+                .map { ($0, type(of: $0.content, $0.bytes)) }
+        }
+        report.nameless = nameless.count + unnamed.count
     }
 
     /// Contents and directories that the inodes found so far name.
     private struct Known {
-        /// Contents of files with bytes.
+        /// Contents of files.
         var claimed: Set<UInt64> = []
         /// Directories in which something has a name.
         var parents: Set<UInt64> = [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums]
@@ -226,6 +261,14 @@ public final class Salvage {
     /// The inode whose record has the rows of a content: of several, the one that knows most.
     func teller(of content: UInt64) -> UInt64? { tellers[content] }
 
+    /// Whether an earlier repair found a file by its bytes alone, and a record tells of these now.
+    func isSuperseded(_ record: IdentityRecord) -> Bool {
+        guard record.row.flags.contains(.foundWithoutRecord), let teller = teller(of: record.row.content),
+            teller != record.row.ino
+        else { return false }
+        return recoveredInode(teller)?.record.row.flags.contains(.foundWithoutRecord) == false
+    }
+
     private func noteSegments(of record: IdentityRecord) {
         guard let last = record.runs?.lazy.filter({ !$0.isLost }).map(\.sector).max() else { return }
         noteSegment(last / UInt64(space.sectors.perSegment))
@@ -248,12 +291,13 @@ public final class Salvage {
         lacksSectors = used.enumerated().contains { found[UInt64($0), default: 0] < $1 }
     }
 
-    /// Notes the content of a file with bytes.
+    /// Notes the content of a file. What is found of it besides is filed as a snapshot, if it can have any.
     private func claim(_ recoveredInode: RecoveredInode, _ claimed: inout Set<UInt64>) {
-        let row = recoveredInode.record.row
+        let (record, row) = (recoveredInode.record, recoveredInode.record.row)
         guard row.mode & fileTypeMask == regularType else { return }
         let bytes = contents.bytes(of: recoveredInode)
-        if !bytes.pieces.isEmpty, !bytes.isGone { claimed.insert(row.content) }
+        let keepsNumber = record.hasPlace && SnapshotID.make(of: row.content, number: 1) != nil
+        if keepsNumber || (!bytes.pieces.isEmpty && !bytes.isGone) { claimed.insert(row.content) }
     }
 
     /// Reads the inodes whose records are lost from the former catalogue: files, and all directories above files. Of
@@ -310,33 +354,9 @@ public final class Salvage {
     }
 
     /// The type of a picture or video.
-    private func type(of content: UInt64) -> MediaType? {
-        let bytes = contents.newestBytes(of: content)
+    private func type(of content: UInt64, _ bytes: FoundBytes) -> MediaType? {
         if bytes.pieces.first?.isLost != false { return nil }
         return readFacts(FoundSource(space, content, bytes))?.type
-    }
-
-    /// Whether there are files, or bytes of files that an earlier repair found without a record, that the catalogue
-    /// does not know: they were lost then, and are there again. Only for a catalogue that can be read.
-    public var findsMore: Bool {
-        guard let former = FormerCatalogue(unlocked), former.isRecorded else { return false }
-        var isMore = false
-        // The visitor writes nothing, so it cannot fail.
-        try? forEachInode { recoveredInode in
-            let (record, row) = (recoveredInode.record, recoveredInode.record.row)
-            // Directories come with what is in them; files without any name are in no new catalogue either.
-            guard !isMore, recoveredInode.found != nil, row.mode & fileTypeMask != directoryType,
-                !record.names.isEmpty || record.photo != nil || row.flags.contains(.copy)
-            else { return }
-            let isRegular = row.mode & fileTypeMask == regularType
-            let bytes = isRegular ? contents.bytes(of: recoveredInode) : FoundBytes(size: 0)
-            if !former.knows(row.ino) {
-                isMore = !bytes.isGone && !former.isRetired(row.ino)
-            } else if row.flags.contains(.foundWithoutRecord) || former.isGuess(row.ino) {
-                isMore = bytes.allocated - bytes.lostBytes > former.knownBytes(of: row.content)
-            }
-        }
-        return isMore
     }
 
     // MARK: The new state
@@ -387,6 +407,11 @@ public final class Salvage {
         state.free(subtracting(used, from: claimed))
         return catalogue
     }
+}
+
+extension IdentityRecord {
+    /// Whether the file is not deleted: a copy of a photo in the trash has no name.
+    var hasPlace: Bool { !names.isEmpty || photo != nil || row.flags.contains(.copy) }
 }
 
 /// Returns the parts of `ranges` that lie in none of `others`. `ranges` may be unsorted, but must not overlap.

@@ -18,15 +18,6 @@ extension SalvagedTree {
 
     private static let numbersLeftOut: UInt64 = 1 << 20
 
-    /// Whether an earlier repair found a file by its bytes alone, and a record tells of these now.
-    func isSuperseded(_ record: IdentityRecord) -> Bool {
-        guard record.row.flags.contains(.foundWithoutRecord),
-            let teller = salvage.teller(of: record.row.content)
-        else { return false }
-        return teller != record.row.ino
-            && salvage.recoveredInode(teller)?.record.row.flags.contains(.foundWithoutRecord) == false
-    }
-
     /// Gives the names that users gave meanwhile to files found without a record to the files that they are.
     mutating func settleSuperseded() throws(FileError) {
         for record in superseded where record.trashed == nil {
@@ -44,7 +35,7 @@ extension SalvagedTree {
     }
 
     /// Whether a name is one that `addNameless` gives: a number, and perhaps an extension.
-    private func isNumber(_ name: [UInt8]) -> Bool {
+    func isNumber(_ name: [UInt8]) -> Bool {
         let stem = name.prefix { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: " ") }
         return !stem.isEmpty && stem.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }

@@ -24,13 +24,15 @@ struct SalvagedTree {
     /// The photo that each content is of.
     private var photos: [UInt64: UInt64] = [:]
     /// Inodes of each content whose rows are in the tree.
-    private var users: [UInt64: [UInt64]] = [:]
+    var users: [UInt64: [UInt64]] = [:]
     /// Copies, to be assigned to their photos once all photos are there.
     private var copies: [UInt64] = []
     /// Former names of photos in the trash, and of their copies.
     private var kept: [(photo: UInt64, name: DentryRow)] = []
     /// Contents without a file, of which some bytes were found.
     private let nameless: Set<UInt64>
+    /// Contents of which bytes were found that no record tells of.
+    private let hasUnnamed: Set<UInt64>
     /// Records of inodes in the tree.
     private var placed: [FoundRecord] = []
     /// Sectors that rows name.
@@ -39,6 +41,8 @@ struct SalvagedTree {
     var lostPlaces: [UInt64: (source: UInt64, run: ExtentRun)] = [:]
     /// Files that an earlier repair found by their bytes alone, and whose own records have come back.
     var superseded: [IdentityRecord] = []
+    /// Files that an earlier repair made of bytes that no record told of, until all others are in the tree.
+    var unnamed: [Salvage.RecoveredInode] = []
     /// `albums/Recovered`, once there is one.
     private var recovered: UInt64?
 
@@ -49,9 +53,10 @@ struct SalvagedTree {
     package init(_ salvage: Salvage, _ tree: Tree) {
         (self.salvage, self.tree) = (salvage, tree)
         nameless = Set(salvage.nameless.map(\.content))
+        hasUnnamed = Set(salvage.unnamed.map(\.state.content))
     }
 
-    private var now: Timestamp { .now() }
+    var now: Timestamp { .now() }
 
     /// Builds the tree; returns the sectors that rows name.
     package mutating func build() throws(FileError) -> [Range<UInt64>] {
@@ -80,11 +85,13 @@ struct SalvagedTree {
                 tree.trim(isKernelNotified: true)
             }
         }
+        try addUnnamedOfEarlierRepairs()
         try settleSuperseded()
         try settleCopies()
         try settleTrash()
         try settleVersions()
         try addNameless()
+        try addUnnamed()
         try settleShares()
         for source in try tree.tables.snapshots.sources() {
             try tree.tables.snapshots.align(of: source)
@@ -97,7 +104,7 @@ struct SalvagedTree {
     }
 
     /// Notes that an inode is in the tree.
-    private mutating func place(_ recoveredInode: Salvage.RecoveredInode) {
+    mutating func place(_ recoveredInode: Salvage.RecoveredInode) {
         if let found = recoveredInode.found { placed.append(found) }
     }
 
@@ -195,10 +202,10 @@ struct SalvagedTree {
         return made
     }
 
-    private var owner: Caller { Caller(uid: salvage.options.owner.uid, gid: salvage.options.owner.gid) }
+    var owner: Caller { Caller(uid: salvage.options.owner.uid, gid: salvage.options.owner.gid) }
 
     /// The album of files and directories whose place is lost.
-    private mutating func recoveredAlbum() throws(FileError) -> Inode {
+    mutating func recoveredAlbum() throws(FileError) -> Inode {
         if let recovered { return try tree.inode(recovered) }
         let albums = try tree.inode(WellKnownInode.albums)
         let made = tree.makeInode(mode: directoryType | 0o755, in: albums, owner, now: now)
@@ -240,18 +247,28 @@ struct SalvagedTree {
 
     /// Adds a file, link or node; false if it has no place in the tree. Of a file whose bytes are all lost the name
     /// stays, and reading it is an error.
-    private mutating func add(_ recoveredInode: Salvage.RecoveredInode) throws(FileError) -> Bool {
+    ///
+    /// - Parameter isLast: whether what an earlier repair found without a name is added too; else it waits.
+    mutating func add(
+        _ recoveredInode: Salvage.RecoveredInode, isLast: Bool = false
+    ) throws(FileError) -> Bool {
         let record = recoveredInode.record
         var row = record.row
-        if record.names.isEmpty, record.photo == nil, !row.flags.contains(.copy) { return false }
+        if !record.hasPlace { return false }
         let isRegular = row.mode & fileTypeMask == regularType
         var bytes = salvage.contents.bytes(of: recoveredInode)
         if isRegular {
-            if isSuperseded(record) {
+            if !isLast, isUnnamed(record) {
+                unnamed.append(recoveredInode)
+                return false
+            }
+            if salvage.isSuperseded(record) {
                 superseded.append(record)
                 tree.marks.retire(inode: row.ino)
                 return false
             }
+            // Bytes that are newer than the record may have been found.
+            bytes.isGuess = bytes.isGuess || (bytes.pieces.isEmpty && hasUnnamed.contains(row.content))
             if bytes.isGone, nameless.contains(row.content) {
                 // The number stays with what was found of the content: an older version, without a name.
                 row.content = tree.counters.content
@@ -269,6 +286,7 @@ struct SalvagedTree {
             // No file can be larger: the cut loses no bytes.
             if row.size > Geometry.fileBytesMax { row.size = bytes.pieces.last?.run.end ?? 0 }
             row.flags.remove(.shared)
+            if bytes.isGuess { row.flags.insert(.foundWithoutRecord) }
             if users[row.content] == nil { try addRows(bytes, of: row.content) }
             users[row.content, default: []].append(row.ino)
         }
@@ -436,26 +454,6 @@ struct SalvagedTree {
         }
     }
 
-    /// Puts nameless files into `albums/Recovered`, to be classified when the library is opened.
-    private mutating func addNameless() throws(FileError) {
-        let found = salvage.nameless.filter { users[$0.content] == nil }
-        guard !found.isEmpty else { return }
-        let parent = try recoveredAlbum()
-        for (content, type) in found {
-            let bytes = salvage.contents.newestBytes(of: content)
-            try addRows(bytes, of: content)
-            let inode = tree.makeInode(
-                mode: regularType | 0o644, in: parent, owner, now: now, content: content)
-            (inode.row.size, inode.row.allocated, inode.row.revision) = (bytes.size, bytes.allocated, 1)
-            inode.row.flags.insert(.foundWithoutRecord)
-            let name = Array("\(content)\(type.map { "." + fileExtension(of: $0) } ?? "")".utf8)
-            try tree.addEntry(parent, try tree.freeName(parent, name), inode, now: now)
-            tree.addLink(to: inode, now: now)
-            users[content] = [inode.ino]
-        }
-        try tree.tables.pendingClassification.add(parent.ino)
-    }
-
     private func settleShares() throws(FileError) {
         for (content, inodes) in users where inodes.count > 1 {
             try tree.tables.copies.store(users: Int64(inodes.count), of: content)
@@ -471,7 +469,10 @@ struct SalvagedTree {
     private mutating func keepRecords() throws(FileError) {
         try tree.storeChanges()
         let newest = salvage.selector.recorder
-        try tree.tables.identities.storeRecorder(epoch: newest.epoch, generation: newest.generation)
+        // Records that come back later are of commits that this one takes for made: they cannot say so any more.
+        try tree.tables.identities.storeRecorder(
+            epoch: newest.epoch,
+            generation: salvage.mayLackRecords ? Geometry.numberMax - 1 : newest.generation)
         let blocks = salvage.selector.records.values.filter { $0.id >= RetiredIDs.records }
         for found in placed + blocks {
             let known = try? tree.records.record(of: found.id)
@@ -480,19 +481,5 @@ struct SalvagedTree {
             try tree.tables.identities.unmarkUnrecorded(found.id)
             used.append(found.run.sector..<found.run.sector + UInt64(found.run.sectorCount))
         }
-    }
-}
-
-/// The usual extension of such a file's name.
-private func fileExtension(of type: MediaType) -> String {
-    switch type {
-    case .jpeg: "jpg"
-    case .tiff: "tif"
-    case .threeGP: "3gp"
-    case .matroska: "mkv"
-    case .mpegTS: "mts"
-    case .mpegPS: "mpg"
-    case .asf: "wmv"
-    default: "\(type)"
     }
 }

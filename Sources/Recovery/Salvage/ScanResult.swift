@@ -1,3 +1,4 @@
+import CatalogueRows
 import Glibc
 import LinuxIO
 package import PhotoLibrary
@@ -18,6 +19,8 @@ package struct FoundRecord: Sendable {
     package var id: UInt64
     package var run: ExtentRun
     package var history: RecordedHistory
+    /// Whether it is of a file that a repair found without its record.
+    package var isGuess = false
 }
 
 /// All extents of a space that authenticate, current or outdated.
@@ -52,8 +55,12 @@ package struct ScanResult: Sendable {
         case .thumbnail: Self.append(FoundRun(content: descriptor.content, run: run), to: &thumbnails)
         case .identity:
             newer = unsafe newer ?? Recorded.newerVersion(plain)
-            guard let (history, _) = unsafe Recorded.decode(plain) else { return }
-            records.append(FoundRecord(id: descriptor.content, run: run, history: history))
+            guard let (history, recorded) = unsafe Recorded.decode(plain) else { return }
+            var record = FoundRecord(id: descriptor.content, run: run, history: history)
+            if case .inode(let told) = recorded {
+                record.isGuess = told.row.flags.contains(.foundWithoutRecord)
+            }
+            records.append(record)
             return
         }
         highestContent = max(highestContent, descriptor.content)

@@ -1,3 +1,4 @@
+import CatalogueRows
 public import FileRequests
 
 /// Queries of a check: they read whole tables. Prepared when they are needed.
@@ -84,6 +85,13 @@ public final class CheckQueries {
         let query = connection.prepare(
             "SELECT count(*) FROM inode WHERE mode & 61440 = 32768 AND nlink > 0")
         return try query.one { Int($0.integer(0)) } ?? 0
+    }
+
+    /// Whether there are files that a repair found without their records, unchanged since.
+    public func hasFilesWithoutRecord() throws(FileError) -> Bool {
+        let query = connection.prepare("SELECT 1 FROM inode WHERE flags & ? LIMIT 1")
+        query.bind(1, Int64(InodeFlags.foundWithoutRecord.rawValue))
+        return try query.one { _ in true } ?? false
     }
 }
 

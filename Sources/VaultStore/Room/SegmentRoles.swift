@@ -236,6 +236,12 @@ public final class SegmentRoles: @unchecked Sendable {
         }
     }
 
+    /// Whether a segment of content, before the last that is there, is missing.
+    public var areMissing: Bool {
+        let pages = pageSegments
+        return grows && (0..<count).contains { !pages.contains($0) && !disk.exists($0) }
+    }
+
     /// In a vault that grows, creates missing segments, so that a new state can use them: those of pages, and if `all`
     /// those below the vault's own count, even if a forged root names more.
     func replaceMissing(all: Bool) {

@@ -234,10 +234,11 @@ extension Option {
             Files whose names are lost are in
             .Pa albums/Recovered
             as well, named by numbers; where the end of one may be lost, reading there is an error.
+            So are other states of files, from before or after an edit, whose names may be away.
             While files are incomplete, segments that are away are not made anew: put back, they are taken up again, at
             once or by the next
             .Fl -repair .
-            Before the catalogue is rebuilt without them, copy the vault: originals of edited photos may be lost.
+            Before the catalogue is rebuilt without them, copy the vault: it may take the number of a last segment.
             The status is 0 when nothing is damaged any more
             """,
         alsoTyped: ["--fix", "-y", "-p"])
