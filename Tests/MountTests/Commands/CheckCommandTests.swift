@@ -57,7 +57,8 @@ import Testing
         for number in 0..<5 {
             try place.mount()
             try place.shell("head -c 3000000 /dev/urandom > D/albums/more\(number)")
-            try place.shell("umount D; rm -rf out; echo one | '\(obscura)' \(command) --password-stdin")
+            try place.shell(
+                "patiently umount D; rm -rf out; echo one | '\(obscura)' \(command) --password-stdin")
         }
     }
 

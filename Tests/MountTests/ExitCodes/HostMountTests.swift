@@ -62,7 +62,7 @@ struct HostMountTests {
         try place.shell("mkdir source; head -c 8000000 /dev/urandom >source/big")
         for round in 0..<4 {
             try place.mount()
-            try place.shell("cp source/big D/albums/\(round); fusermount3 -u D")
+            try place.shell("cp source/big D/albums/\(round); patiently fusermount3 -u D")
         }
         try place.mount()
         try place.shell("for file in D/albums/*; do cmp $file source/big || exit 1; done")
@@ -237,7 +237,7 @@ struct HostMountTests {
         try place.mount()
         try place.shell("echo old >D/albums/old; sync D/albums/old; rm V/segments/00000[01].seg")
         // Refused where a commit has found the loss before it.
-        try place.shell("(echo new >D/albums/new) 2>refused || grep -q Read-only refused; umount D")
+        try place.shell("(echo new >D/albums/new) 2>refused || grep -q Read-only refused; patiently umount D")
         #expect(eventually { place.daemon == nil })
     }
 

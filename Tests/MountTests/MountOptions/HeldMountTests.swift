@@ -58,7 +58,7 @@ import Testing
         guard geteuid() == 0 else { return }
         let place = try makePlace()
         defer { end(place) }
-        try place.shell("umount D")
+        try place.shell("patiently umount D")
         let held = "unmounted from \(place.mountPoint), but held by the mount at \(place.root)/B"
         let refused = try run(place, "mount", "V", "D", "--password-stdin")
         // A program of another test that is in a namespace of its own may hold it as well.
@@ -81,7 +81,7 @@ import Testing
         try place.mount()
         #expect(try place.shell("cat D/albums/note D/albums/more") == "text\nmore\n")
         // The last one that is left ends it like any other.
-        try place.shell("mount --bind D/albums B; umount D; '\(obscura)' unmount B")
+        try place.shell("mount --bind D/albums B; patiently umount D; '\(obscura)' unmount B")
         #expect(place.daemon == nil)
     }
 

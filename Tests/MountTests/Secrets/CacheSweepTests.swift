@@ -45,7 +45,8 @@ import Testing
     }
 
     @Test func `pictures are gone also by fusermount3, by a signal, and when idle`() throws {
-        for end in ["fusermount3 -u D", "kill -TERM $(pgrep -f -- \"--daemon .*$PWD/D$\")", "true"] {
+        for end in ["patiently fusermount3 -u D", "kill -TERM $(pgrep -f -- \"--daemon .*$PWD/D$\")", "true"]
+        {
             try mount(options: end == "true" ? "idle=10s" : "rw")
             let entries = try fill()
             try place.shell(end)

@@ -86,7 +86,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "'\(obscura)' unmount D", "fusermount3 -u D", "kill -TERM $(pgrep -f -- \"--daemon .*$PWD/D$\")",
+        "'\(obscura)' unmount D", "patiently fusermount3 -u D",
+        "kill -TERM $(pgrep -f -- \"--daemon .*$PWD/D$\")",
         "idle",
     ])
     func `after any end of the mount, deleted photos are in the vault`(end: String) throws {

@@ -91,7 +91,7 @@ import VaultCrypto
         }
         #if DEBUG
             defer { kill(daemon, SIGCONT) }
-            try place.shell("umount D")
+            try place.shell("patiently umount D")
             #expect(eventually { stat(daemon).state == "T" })
             let memory = try #require(ProcessMemory(of: daemon))
             defer { memory.close() }

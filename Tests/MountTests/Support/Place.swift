@@ -59,10 +59,20 @@ final class Place {
         ).finish()
     }
 
-    /// Runs a line of the shell, which must succeed, and returns its output.
+    /// A function of the shell that tries a command anew for ten seconds: a program that another test starts, or a
+    /// desktop's that looks into all mounts, keeps a mount busy for a moment.
+    static let patiently = """
+        patiently() {
+            for try in {1..100}; do refusal=$("$@" 2>&1) && return; sleep 0.1; done
+            echo "$refusal" >&2; return 1
+        }
+
+        """
+
+    /// Runs a line of the shell, which must succeed, and returns its output. It may call `patiently`.
     @discardableResult
     func shell(_ line: String, location: SourceLocation = #_sourceLocation) throws -> String {
-        let ended = try run(["/bin/bash", "-ec", line])
+        let ended = try run(["/bin/bash", "-ec", Self.patiently + line])
         #expect(ended.status == 0, "\(line): \(ended.errors)\(ended.output)", sourceLocation: location)
         return ended.output
     }
