@@ -268,9 +268,9 @@ private func askToRepair(_ vault: String, _ terminal: Terminal) throws(Failure) 
     }
 }
 
-/// The remaining damage: the findings of a second check, and the damaged files.
+/// The remaining damage: the findings of a second check, and the damaged files that it does not read.
 ///
-/// - Parameter readsFiles: whether the second check reads files, because the first could not.
+/// - Parameter readsFiles: whether the second check reads files, because the catalogue is a new one.
 private func remaining(
     _ unlocked: UnlockedSpace, _ vault: String, _ before: SpaceReport, readsFiles: Bool,
     _ output: inout CheckOutput
@@ -281,7 +281,7 @@ private func remaining(
     let texts = again.findings.map(\.text)
     // Damaged files that the second check did not read, and about which it reports nothing else.
     let lost = before.findings.filter { finding in
-        finding.isOfFile && !again.findings.contains { $0.isAboutBytes(of: finding) }
+        !readsFiles && finding.isOfFile && !again.findings.contains { $0.isAboutBytes(of: finding) }
     }.filter { !texts.contains($0.text) }
     return files.map { CheckFinding($0) } + (again.findings + lost).map { CheckFinding($0) }
 }

@@ -2,10 +2,11 @@ import CatalogueRows
 import FileRequests
 import PhotoImaging
 import PhotoLibrary
+import PhotoRules
 import VaultCatalogue
 import VaultFormat
 
-/// Files of `albums/Recovered`, which have bytes and no record.
+/// Files of `albums/Recovered`, which have bytes and no record, and versions of files without a record.
 extension SalvagedTree {
     /// Puts nameless files into `albums/Recovered`, to be classified when the library is opened.
     mutating func addNameless() throws(FileError) {
@@ -55,6 +56,45 @@ extension SalvagedTree {
                 place(recoveredInode)
             }
         }
+    }
+
+    /// Versions whose photo is lost become those of the file that has its content now: one without a record, or the
+    /// photo, if that has come back. Without any they become files of `albums/Recovered`.
+    mutating func settleVersions() throws(FileError) {
+        guard let root = try tree.existing(WellKnownInode.versions) else { return }
+        for row in try tree.rows(of: root) {
+            if let file = versionedFile(named: row.name), try tree.existing(file)?.isRegular == true {
+                continue
+            }
+            if let file = try substitute(forFileOfVersionsIn: row.ino),
+                try tree.versions.versionsDirectory(of: file) == nil
+            {
+                let directory = try tree.inode(row.ino)
+                try tree.removeEntry(root, row.id, directory, now: now)
+                try tree.addEntry(root, versionsDirectoryName(of: file), directory, now: now)
+                continue
+            }
+            let (directory, album) = (try tree.inode(row.ino), try recoveredAlbum())
+            try tree.removeEntry(root, row.id, directory, now: now)
+            try tree.addEntry(album, try tree.freeName(album, row.name), directory, now: now)
+            for version in try tree.rows(of: directory) {
+                let inode = try tree.inode(version.ino)
+                inode.row.flags.remove(.version)
+                tree.touch(inode)
+            }
+            try tree.tables.pendingClassification.add(directory.ino)
+        }
+    }
+
+    /// The file that has the content of which versions in a directory are snapshots.
+    private func substitute(forFileOfVersionsIn directory: UInt64) throws(FileError) -> UInt64? {
+        for version in try tree.rows(of: tree.inode(directory)) {
+            let content = try tree.inode(version.ino).row.content
+            for file in users[SnapshotID.source(content)] ?? [] where SnapshotID.isSnapshot(content) {
+                if let inode = try tree.existing(file), !inode.isVersion { return file }
+            }
+        }
+        return nil
     }
 }
 

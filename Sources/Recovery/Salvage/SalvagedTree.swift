@@ -89,8 +89,8 @@ struct SalvagedTree {
         try settleSuperseded()
         try settleCopies()
         try settleTrash()
-        try settleVersions()
         try addNameless()
+        try settleVersions()
         try addUnnamed()
         try settleShares()
         for source in try tree.tables.snapshots.sources() {
@@ -432,25 +432,6 @@ struct SalvagedTree {
             try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), inode, now: now)
             tree.addLink(to: inode, now: now)
             try tree.tables.pendingClassification.add(parent.ino)
-        }
-    }
-
-    /// Versions whose photo is lost become files of `albums/Recovered`.
-    private mutating func settleVersions() throws(FileError) {
-        guard let root = try tree.existing(WellKnownInode.versions) else { return }
-        for row in try tree.rows(of: root) {
-            if let file = versionedFile(named: row.name), try tree.existing(file)?.isRegular == true {
-                continue
-            }
-            let (directory, album) = (try tree.inode(row.ino), try recoveredAlbum())
-            try tree.removeEntry(root, row.id, directory, now: now)
-            try tree.addEntry(album, try tree.freeName(album, row.name), directory, now: now)
-            for version in try tree.rows(of: directory) {
-                let inode = try tree.inode(version.ino)
-                inode.row.flags.remove(.version)
-                tree.touch(inode)
-            }
-            try tree.tables.pendingClassification.add(directory.ino)
         }
     }
 
