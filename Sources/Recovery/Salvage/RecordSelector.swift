@@ -21,6 +21,9 @@ package struct RecordSelector {
     }
     /// By epoch of a mount: the generation up to which its commits are proved.
     private var proved: [UInt64: UInt64] = [:]
+    /// Mounts whose end no record tells, if an earlier repair missed records: the records of the mount after such a one
+    /// may have been replaced since. What they say is the state, and what others say besides is kept as well.
+    private var untold: Set<UInt64> = []
     private var retired: [UInt64: [UInt8]] = [:]
 
     package init(_ found: [FoundRecord]) {
@@ -36,6 +39,7 @@ package struct RecordSelector {
             proved[history.before.epoch] = max(
                 proved[history.before.epoch] ?? 0, history.before.generation)
         }
+        if found.contains(where: \.isGuess) { untold = Set(found.map(\.run.epoch)).subtracting(earlier) }
         for record in found {
             if let known = records[record.id], rank(known) >= rank(record) { continue }
             records[record.id] = record
@@ -43,7 +47,8 @@ package struct RecordSelector {
     }
 
     private func counts(_ record: FoundRecord) -> Bool {
-        newest.epochs.contains(record.run.epoch) || record.run.generation <= proved[record.run.epoch] ?? 0
+        newest.epochs.contains(record.run.epoch) || untold.contains(record.run.epoch)
+            || record.run.generation <= proved[record.run.epoch] ?? 0
     }
 
     /// The record of a file comes before that which a repair without it wrote later.

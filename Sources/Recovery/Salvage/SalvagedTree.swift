@@ -275,10 +275,15 @@ struct SalvagedTree {
                 tree.counters.content += 1
                 bytes.forgetPlaces()
             } else if let teller = salvage.teller(of: row.content), teller != row.ino,
-                users[row.content] == nil, let other = salvage.recoveredInode(teller)
+                let other = salvage.recoveredInode(teller)
             {
-                try addRows(salvage.contents.bytes(of: other), of: row.content)
-                users[row.content] = []
+                let others = salvage.contents.bytes(of: other)
+                if let id = ownSnapshot(row, bytes, besides: others) {
+                    row.content = id
+                } else if users[row.content] == nil {
+                    try addRows(others, of: row.content)
+                    users[row.content] = []
+                }
             }
             if row.allocated > 0 || !bytes.pieces.isEmpty {
                 (row.size, row.allocated) = (bytes.size, bytes.allocated)
@@ -309,6 +314,17 @@ struct SalvagedTree {
         inode.row.changed = record.row.changed
         tree.touch(inode)
         return true
+    }
+
+    /// A number for the bytes that a file's record tells of, if another's of the same content tells of others: it has
+    /// shared what an earlier repair took for the content. Nil if it has the same bytes, or not all of its own.
+    private func ownSnapshot(_ row: InodeRow, _ bytes: FoundBytes, besides others: FoundBytes) -> UInt64? {
+        guard bytes.lostBytes == 0, !bytes.isGuess, !bytes.pieces.isEmpty,
+            SectorRanges(bytes.sectors) != SectorRanges(others.sectors),
+            let id = SnapshotID.make(of: row.content, number: tree.counters.content)
+        else { return nil }
+        tree.counters.content += 1
+        return id
     }
 
     /// Adds a name where it was, numbered if it is taken.

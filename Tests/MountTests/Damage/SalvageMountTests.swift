@@ -66,8 +66,8 @@ import VaultStore
     }
 
     /// The originals share chunks with the edited photos. Which identity records are away depends on how long the
-    /// programs take: of some photos and originals nothing tells then but their chunks. The photos end with a whole one,
-    /// so that the first repair must take more for lost.
+    /// programs take: of some photos and originals nothing tells then but their chunks. The photos end with a whole
+    /// one, so that the first repair must take more for lost.
     @Test func `photos and their originals come back with a segment that they lie in`() throws {
         let place = try Place(spaces: 1)
         try place.source("a.jpg", largeJPEG("2024-05-01", more: 1, size: 700_000))
