@@ -152,7 +152,7 @@ import Testing
     @Test func `findings before an error are told`() throws {
         let header = try FileHandle(forUpdating: URL(fileURLWithPath: place.path + "/V/obscura.vault"))
         try header.seek(toOffset: 66_000)
-        try header.write(contentsOf: Data("X".utf8))
+        try header.write(contentsOf: Data("XXXXXXXX".utf8))
         try header.close()
         let ended = try place.run(["check", "V", "--json", "--password-stdin"], input: "two\n")
         #expect(ended.status == 4 && ended.errors.split(separator: "\n").count == 1)

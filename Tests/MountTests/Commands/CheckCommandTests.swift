@@ -100,7 +100,8 @@ import Testing
         #expect(try check(place, vault: "C").status == 0)
         #expect(try check(place, vault: "R/V").status == 0)
         #expect(try check(place, ["--repair"], vault: "R/V").status == 0)
-        try place.shell("mount -o remount,rw R; printf X | dd of=R/V/obscura.vault bs=1 seek=99 conv=notrunc")
+        try place.shell(
+            "mount -o remount,rw R; printf XXXXXXXX | dd of=R/V/obscura.vault bs=1 seek=99 conv=notrunc")
         try place.shell("mount -o remount,ro R")
         let refused = try check(place, ["--repair"], vault: "R/V")
         #expect(refused.status == 6 && refused.errors.contains("cannot be written, so nothing was repaired"))
