@@ -112,13 +112,13 @@ final class FormerCatalogue {
     }
 
     /// The bytes of a content that can be read, and where they lie, and those that cannot, as far as its rows tell.
-    func knownBytes(of content: UInt64) -> (stored: UInt64, lost: UInt64, sectors: SectorRanges) {
+    func knownBytes(of content: UInt64) -> (stored: UInt64, lost: UInt64, sectors: RangeSet<UInt64>) {
         let runs = catalogue.locked { (try? $0.extents.runs(of: content)) ?? [] }
         let stored = runs.filter { !$0.isLost }
         func bytes(_ runs: [ExtentRun]) -> UInt64 { runs.reduce(0) { $0 + $1.length } }
         return (
             bytes(stored), bytes(runs) - bytes(stored),
-            SectorRanges(stored.map { $0.sector..<$0.endSector })
+            RangeSet(sectorsOf: stored)
         )
     }
 

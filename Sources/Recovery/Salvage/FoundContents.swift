@@ -14,17 +14,15 @@ package struct FoundBytes {
     /// By offset.
     package var pieces: [ContentPiece] = []
     package var size: UInt64
-    /// Whether they are not those of the file's record, which are lost: no record tells whether they belong together.
+    /// Whether the file's record names other bytes, which are lost. No record proves that these belong together.
     package var isGuess = false
 
     package var allocated: UInt64 { pieces.reduce(0) { $0 + $1.run.length } }
     package var lostBytes: UInt64 { pieces.reduce(0) { $0 + ($1.isLost ? $1.run.length : 0) } }
     /// Whether bytes were stored, and all of them are lost.
     package var isGone: Bool { !pieces.isEmpty && lostBytes == allocated }
-    /// Where its authentic bytes lie.
-    package var sectors: [Range<UInt64>] {
-        pieces.filter { !$0.isLost }.map { $0.run.sector..<$0.run.endSector }
-    }
+    /// The runs that authenticate.
+    package var stored: [ExtentRun] { pieces.filter { !$0.isLost }.map(\.run) }
 
     /// Makes lost bytes not come back where they were.
     package mutating func forgetPlaces() {
@@ -115,7 +113,7 @@ package struct FoundContents {
     /// Returns the bytes of a state of a content that an earlier repair made: more of it may be there again.
     private func bytes(ofState record: IdentityRecord) -> FoundBytes {
         let listed = (record.runs ?? []).filter { !$0.isLost && $0.isPlausible }
-        let sectors = SectorRanges(listed.map { $0.sector..<$0.endSector })
+        let sectors = RangeSet(sectorsOf: listed)
         let extents = distinctExtents(of: SnapshotID.source(record.row.content), preferring: sectors)
         let commit = listed.map(\.generation).max() ?? 0
         let newest = newestBytes(of: extents, asOf: commit)
@@ -248,9 +246,9 @@ package struct FoundContents {
         }
     }
 
-    /// The extents of a content, by offset. Where a commit has several of the same bytes, because it wrote them again
-    /// before it was published, only those in `sectors`, if any are.
-    func distinctExtents(of content: UInt64, preferring sectors: SectorRanges) -> [ExtentRun] {
+    /// The extents of a content, by offset. A commit may have written the same bytes twice before it was published: of
+    /// two such extents one in `sectors` excludes the other.
+    func distinctExtents(of content: UInt64, preferring sectors: RangeSet<UInt64>) -> [ExtentRun] {
         struct Place: Hashable { var offset, generation, epoch: UInt64 }
         func place(_ extent: ExtentRun) -> Place {
             Place(offset: extent.offset, generation: extent.generation, epoch: extent.epoch)

@@ -21,8 +21,9 @@ package struct RecordSelector {
     }
     /// By epoch of a mount: the generation up to which its commits are proved.
     private var proved: [UInt64: UInt64] = [:]
-    /// Mounts whose end no record tells, if an earlier repair missed records: the records of the mount after such a one
-    /// may have been replaced since. What they say is the state, and what others say besides is kept as well.
+    /// Epochs that no record names as found, if an earlier repair missed records; else none. The records of the mount
+    /// after such an epoch, which proved its last commit, may have been replaced. All records of these epochs count: a
+    /// salvage then keeps the bytes of older records too, in `albums/Recovered`.
     private var untold: Set<UInt64> = []
     private var retired: [UInt64: [UInt8]] = [:]
 
@@ -51,7 +52,7 @@ package struct RecordSelector {
             || record.run.generation <= proved[record.run.epoch] ?? 0
     }
 
-    /// The record of a file comes before that which a repair without it wrote later.
+    /// Of two records of a file, the one that a repair guessed comes last.
     private func rank(_ record: FoundRecord) -> (Int, Int, UInt64, UInt64) {
         (counts(record) ? 1 : 0, record.isGuess ? 0 : 1, record.run.generation, record.history.durable)
     }

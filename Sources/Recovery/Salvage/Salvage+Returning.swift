@@ -8,7 +8,8 @@ extension Salvage {
     /// does not know: they were lost then, and are there again. Only for a catalogue that can be read.
     public var findsMore: Bool {
         guard let former = FormerCatalogue(unlocked), former.isRecorded else { return false }
-        // What was replaced since the earlier repair is nothing that came back.
+        // Extents and records of a returned segment are older than the earlier repair. Newer extents without a name
+        // were replaced by users since.
         if unnamed.contains(where: { max($0.state.commit, ofFiles[$0.state.content] ?? 0) <= newestGuess }) {
             return true
         }
@@ -31,8 +32,9 @@ extension Salvage {
                 let stored = bytes.allocated - bytes.lostBytes
                 isMore =
                     stored > known.stored || (stored == known.stored && bytes.lostBytes < known.lost)
-                    // They may be as many, and others.
-                    || (stored > 0 && bytes.lostBytes == 0 && SectorRanges(bytes.sectors) != known.sectors)
+                    // A record that came back may name as many bytes at other places.
+                    || (stored > 0 && bytes.lostBytes == 0
+                        && RangeSet(sectorsOf: bytes.stored) != known.sectors)
             } else if newestGuess > 0, let found = recoveredInode.found,
                 let known = former.record(of: row.ino)
             {

@@ -75,8 +75,8 @@ public final class Salvage {
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
     /// Contents that neither a record nor the former catalogue names, and their types, if they are pictures or videos.
-    package private(set) var nameless: [(content: UInt64, type: MediaType?)] = []
-    /// States of contents that no record tells of, and that may be a version, or a file, whose record is lost.
+    package private(set) var nameless: [(content: UInt64, bytes: FoundBytes, type: MediaType?)] = []
+    /// States of contents that no record names. The record of a version, or of a file, that does may be away.
     private(set) var unnamed: [(state: UnnamedState, type: MediaType?)] = []
 
     /// Reads all of a space. Calls `progress` with the number of finished segments.
@@ -176,7 +176,7 @@ public final class Salvage {
         if let former { noteSegments(of: former) }
         readCatalogue(of: former, &known)
         var days: Set<Int64> = []
-        var named: [Range<UInt64>] = []
+        var named: [ExtentRun] = []
         // As above.
         try? forEachInode { recoveredInode in
             let record = recoveredInode.record
@@ -193,7 +193,7 @@ public final class Salvage {
             }
             if isSuperseded(record) { return }
             let bytes = contents.bytes(of: recoveredInode)
-            named += bytes.sectors
+            named += bytes.stored
             if record.hasPlace {
                 let content = SnapshotID.source(record.row.content)
                 ofFiles[content] = max(ofFiles[content] ?? 0, recoveredInode.generation)
@@ -201,14 +201,12 @@ public final class Salvage {
             count(record, bytes, &days)
         }
         report.days = days.count
-        nameless = contentsWithoutFile(known.claimed).map {
-            ($0, type(of: $0, contents.newestBytes(of: $0)))
-        }
+        nameless = contentsWithoutFile(known.claimed).map { ($0, $1, type(of: $0, $1)) }
         if mayLackRecords {
-            for (content, _) in nameless { named += contents.newestBytes(of: content).sectors }
+            for found in nameless { named += found.bytes.stored }
             let numbers = Set(ofFiles.keys).union(nameless.map(\.content))
                 .filter { !selector.isRetired(content: $0) }.sorted()
-            unnamed = UnnamedState.all(of: numbers, in: contents, named: SectorRanges(named))
+            unnamed = UnnamedState.all(of: numbers, in: contents, named: RangeSet(sectorsOf: named))
                 .map { ($0, type(of: $0.content, $0.bytes)) }
         }
         report.nameless = nameless.count + unnamed.count
@@ -295,9 +293,11 @@ public final class Salvage {
     private func claim(_ recoveredInode: RecoveredInode, _ claimed: inout Set<UInt64>) {
         let (record, row) = (recoveredInode.record, recoveredInode.record.row)
         guard row.mode & fileTypeMask == regularType else { return }
-        let bytes = contents.bytes(of: recoveredInode)
-        let keepsNumber = record.hasPlace && SnapshotID.make(of: row.content, number: 1) != nil
-        if keepsNumber || (!bytes.pieces.isEmpty && !bytes.isGone) { claimed.insert(row.content) }
+        if !record.hasPlace || SnapshotID.make(of: row.content, number: 1) == nil {
+            let bytes = contents.bytes(of: recoveredInode)
+            if bytes.pieces.isEmpty || bytes.isGone { return }
+        }
+        claimed.insert(row.content)
     }
 
     /// Reads the inodes whose records are lost from the former catalogue: files, and all directories above files. Of
@@ -305,7 +305,7 @@ public final class Salvage {
     private func readCatalogue(of space: Space?, _ known: inout Known) {
         guard let former = FormerCatalogue(space) else { return }
         let nameless = contentsWithoutFile(known.claimed)
-        for ino in former.inodes(orOf: Set(nameless))
+        for ino in former.inodes(orOf: Set(nameless.map(\.content)))
         where ino >= WellKnownInode.firstOfUsers && recoveredInode(ino) == nil {
             guard !selector.isRetired(inode: ino), var file = former.inode(ino) else { continue }
             // Where its bytes were is lost too: they come back as those of a file without a record.
@@ -344,12 +344,13 @@ public final class Salvage {
         }
     }
 
-    /// Contents that no file has, except those that a block of retired numbers lists as older versions or removed.
-    private func contentsWithoutFile(_ claimed: Set<UInt64>) -> [UInt64] {
-        contents.numbers.filter { content in
-            if claimed.contains(content) || selector.isRetired(content: content) { return false }
+    /// Contents that no file has, with their newest bytes, except those that a block of retired numbers lists as older
+    /// versions or removed.
+    private func contentsWithoutFile(_ claimed: Set<UInt64>) -> [(content: UInt64, bytes: FoundBytes)] {
+        contents.numbers.compactMap { content in
+            if claimed.contains(content) || selector.isRetired(content: content) { return nil }
             let bytes = contents.newestBytes(of: content)
-            return !bytes.pieces.isEmpty && !bytes.isGone
+            return bytes.pieces.isEmpty || bytes.isGone ? nil : (content, bytes)
         }
     }
 

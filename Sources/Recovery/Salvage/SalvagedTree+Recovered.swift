@@ -10,8 +10,8 @@ import VaultFormat
 extension SalvagedTree {
     /// Puts nameless files into `albums/Recovered`, to be classified when the library is opened.
     mutating func addNameless() throws(FileError) {
-        for (content, type) in salvage.nameless where users[content] == nil {
-            try addFound(salvage.contents.newestBytes(of: content), of: content, type)
+        for (content, bytes, type) in salvage.nameless where users[content] == nil {
+            try addFound(bytes, of: content, type)
         }
     }
 
@@ -45,10 +45,10 @@ extension SalvagedTree {
             && record.trashed == nil && record.names.allSatisfy { isNumber($0.name) }
     }
 
-    /// Adds the files that earlier repairs made by `addUnnamed`, but for those whose bytes other files have now.
+    /// Adds the files that earlier repairs made by `addUnnamed`, unless other files have all of their bytes now.
     mutating func addUnnamedOfEarlierRepairs() throws(FileError) {
         for recoveredInode in unnamed {
-            let found = salvage.contents.bytes(of: recoveredInode).pieces.filter { !$0.isLost }.map(\.run)
+            let found = salvage.contents.bytes(of: recoveredInode).stored
             let isNamed = try tree.tables.snapshots.unnamed(found).isEmpty
             if isNamed, !found.isEmpty {
                 tree.marks.retire(inode: recoveredInode.record.row.ino)
@@ -86,7 +86,7 @@ extension SalvagedTree {
         }
     }
 
-    /// The file that has the content of which versions in a directory are snapshots.
+    /// The file with the content from which the versions in a directory were made; nil if there is none.
     private func substitute(forFileOfVersionsIn directory: UInt64) throws(FileError) -> UInt64? {
         for version in try tree.rows(of: tree.inode(directory)) {
             let content = try tree.inode(version.ino).row.content

@@ -316,11 +316,12 @@ struct SalvagedTree {
         return true
     }
 
-    /// A number for the bytes that a file's record tells of, if another's of the same content tells of others: it has
-    /// shared what an earlier repair took for the content. Nil if it has the same bytes, or not all of its own.
+    /// A snapshot for the bytes that a file's record names, if the record of another file with this content names
+    /// other bytes: that file is a copy of what an earlier repair took for the content. Nil if both have the same
+    /// bytes, or if this file has lost some.
     private func ownSnapshot(_ row: InodeRow, _ bytes: FoundBytes, besides others: FoundBytes) -> UInt64? {
         guard bytes.lostBytes == 0, !bytes.isGuess, !bytes.pieces.isEmpty,
-            SectorRanges(bytes.sectors) != SectorRanges(others.sectors),
+            RangeSet(sectorsOf: bytes.stored) != RangeSet(sectorsOf: others.stored),
             let id = SnapshotID.make(of: row.content, number: tree.counters.content)
         else { return nil }
         tree.counters.content += 1
@@ -466,7 +467,7 @@ struct SalvagedTree {
     private mutating func keepRecords() throws(FileError) {
         try tree.storeChanges()
         let newest = salvage.selector.recorder
-        // Records that come back later are of commits that this one takes for made: they cannot say so any more.
+        // The next salvage must count records of the newest mount that come back: nothing else proves their commits.
         try tree.tables.identities.storeRecorder(
             epoch: newest.epoch,
             generation: salvage.mayLackRecords ? Geometry.numberMax - 1 : newest.generation)

@@ -1,22 +1,22 @@
 import PhotoLibrary
 import VaultFormat
 
-/// What a file was as of some commit, made of extents that no record tells of.
+/// The bytes of a content as of a commit, where extents of that commit authenticate and no record names them.
 ///
-/// The record of a version that an edit kept may be lost, and the newest record of a file; with a segment that is away
-/// both come back. So while something is missing, such extents must not be taken for replaced ones.
+/// The record that names them may lie in a segment that is away: that of a version, or the newest record of a file. So
+/// while segments or records are missing, a salvage must not free these extents as replaced ones.
 struct UnnamedState {
     var content: UInt64
     /// The generation of the commit.
     var commit: UInt64
     var bytes: FoundBytes
 
-    /// The newest of so many of each content are kept: a file that was written in many commits may have left as many.
+    /// The most states of a content. A file that was written in many commits may have left extents of each.
     private static let countMax = 16
 
     /// The states of contents that have authentic extents outside of `named`, the newest of each content first.
     static func all(
-        of numbers: some Sequence<UInt64>, in contents: FoundContents, named: SectorRanges
+        of numbers: some Sequence<UInt64>, in contents: FoundContents, named: RangeSet<UInt64>
     ) -> [UnnamedState] {
         var states: [UnnamedState] = []
         for content in numbers {
@@ -25,7 +25,7 @@ struct UnnamedState {
             for commit in Set(left.map(\.generation)).sorted(by: >).prefix(countMax)
             where left.contains(where: { $0.generation == commit }) {
                 let bytes = contents.newestBytes(of: extents, asOf: commit)
-                let kept = SectorRanges(bytes.sectors)
+                let kept = RangeSet(sectorsOf: bytes.stored)
                 left.removeAll { kept.contains($0.sector) }
                 states.append(UnnamedState(content: content, commit: commit, bytes: bytes))
             }
@@ -34,27 +34,10 @@ struct UnnamedState {
     }
 }
 
-/// Sectors that rows name.
-struct SectorRanges: Equatable {
-    /// By first sector, and apart from each other.
-    private var ranges: [Range<UInt64>] = []
-
-    init(_ unsorted: [Range<UInt64>]) {
-        for range in unsorted.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            if let last = ranges.last, range.lowerBound <= last.upperBound {
-                ranges[ranges.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
-            } else {
-                ranges.append(range)
-            }
-        }
-    }
-
-    func contains(_ sector: UInt64) -> Bool {
-        var (low, high) = (0, ranges.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if ranges[middle].lowerBound > sector { high = middle } else { low = middle + 1 }
-        }
-        return low > 0 && ranges[low - 1].contains(sector)
+extension RangeSet<UInt64> {
+    /// The sectors of extents, in any order.
+    init(sectorsOf runs: some Sequence<ExtentRun>) {
+        // In their order each is appended; else the set would be moved for each.
+        self.init(runs.map { $0.sector..<$0.endSector }.sorted { $0.lowerBound < $1.lowerBound })
     }
 }

@@ -193,6 +193,21 @@ public enum Vault {
         } catch { throw VaultError(error, doing: "cannot prepare the space") }
     }
 
+    /// Formats one space of a new vault, which one is random, and writes the header with its key.
+    ///
+    /// - Parameter stretched: the password of the space, stretched.
+    static func writeFirstSpace(
+        _ vault: any VaultHost, _ header: Header, _ stretched: SecretBytes
+    ) throws(VaultError) {
+        var header = header
+        try vault.lock()
+        let space = Int(randomNumber(below: UInt32(header.spaceCount)))
+        let key = SecretBytes.random(count: Geometry.keyBytes)
+        try formatSpace(vault, header, space, key)
+        header.setKeySlot(space, key: key, stretched: stretched)
+        try header.write(to: vault)
+    }
+
     // MARK: Changing the header
 
     /// Pause between the start of `formatSpace`, or of its imitation, and the next step, in microseconds: longer than

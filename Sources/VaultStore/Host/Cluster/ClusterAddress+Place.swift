@@ -52,24 +52,18 @@ extension ClusterAddress: HostPlace {
     var storeKeepingVersions: String? { nil }
 
     func create(
-        _ made: Header, segments: Int, password: SecretBytes, stretcher: any PasswordStretcher,
+        _ header: Header, segments: Int, password: SecretBytes, stretcher: any PasswordStretcher,
         coverBytes: UInt64?, progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let vault = try VaultCluster.make(self)
         do throws(VaultError) {
-            var header = made
             let stretched = try header.stretched(password, by: stretcher)
             let layout = vault.objects(header.layout)
             if header.layout.isShared {
                 try vault.requireRoom(for: UInt64(segments) * header.layout.rowBytes)
                 try vault.makeRows(0..<segments, layout, progress)
             }
-            try vault.lock()
-            let space = Int(randomNumber(below: UInt32(header.spaceCount)))
-            let key = SecretBytes.random(count: Geometry.keyBytes)
-            try Vault.formatSpace(vault, header, space, key)
-            header.setKeySlot(space, key: key, stretched: stretched)
-            try header.write(to: vault)
+            try Vault.writeFirstSpace(vault, header, stretched)
         } catch {
             vault.removeAll()
             throw error

@@ -12,7 +12,6 @@ extension FilesPlace {
         do throws(VaultError) {
             let directory = try made.openRoot()
             try InPlaceProbe(calls: calls, directory: directory).run()
-            var header = header
             let layout = header.layout
             if !layout.isShared { try made.directory(SegmentLayout.directoryName) }
             // First, so that a machine without enough memory fails before hours of filling.
@@ -28,12 +27,7 @@ extension FilesPlace {
             try VaultFiles.syncDirectory(layout.directoryPath, directory, calls)
             let file = try made.headerFile()
             let vault = VaultFiles(calls: calls, directory: directory, header: file, ownsHeader: true)
-            try vault.lock()
-            let space = Int(randomNumber(below: UInt32(header.spaceCount)))
-            let key = SecretBytes.random(count: Geometry.keyBytes)
-            try Vault.formatSpace(vault, header, space, key)
-            header.setKeySlot(space, key: key, stretched: stretched)
-            try header.write(to: vault)
+            try Vault.writeFirstSpace(vault, header, stretched)
             vault.blurTraces(layout, isNew: true)
             try vault.syncDirectories(layout)
             try progress(total, total)
