@@ -84,6 +84,6 @@ public struct InodeFlags: OptionSet, Sendable {
     /// A version of a photo: a file in one of the directories of versions.
     public static let version = InodeFlags(rawValue: 256)
     /// A file that a repair found by its bytes alone, and that nobody has written to since: its name is a number, and
-    /// more of it may be found later.
+    /// more of it may be found later. Of the root: records were away when a repair made the tree.
     public static let foundWithoutRecord = InodeFlags(rawValue: 4096)
 }

@@ -171,9 +171,9 @@ public struct SpaceCheck {
             for finding in findings { report.add(finding) }
             if constraint.isMendable { report.plan.constraints.append(constraint) }
         }
-        (report.fileCount, report.plan.hasFilesWithoutRecord) = try catalogue.locked {
+        (report.fileCount, report.plan.hasMissedRecords) = try catalogue.locked {
             (tables) throws(FileError) in
-            (try tables.checks.fileCount(), try tables.checks.hasFilesWithoutRecord())
+            (try tables.checks.fileCount(), try tables.checks.hasMissedRecords())
         }
     }
 

@@ -65,11 +65,11 @@ public struct RepairPlan: Sendable {
     var awaitsSegments = false
     /// Bytes of some files are recorded as lost: a segment that was put back may have them.
     var hasLostRuns = false
-    /// Whether a repair has found files without their records.
-    var hasFilesWithoutRecord = false
+    /// Whether a repair has missed records.
+    var hasMissedRecords = false
     /// Whether a salvage may find more than the catalogue has: bytes are lost, or records are, which were written where
     /// a segment was put back; or an earlier repair missed records.
-    public var mayFindMore: Bool { hasLostRuns || hasFilesWithoutRecord || !records.isEmpty }
+    public var mayFindMore: Bool { hasLostRuns || hasMissedRecords || !records.isEmpty }
     /// Segments with exchanged names. All other steps apply to the space with the right names.
     public internal(set) var exchange: SegmentExchange?
 

@@ -94,6 +94,9 @@ final class FormerCatalogue {
         catalogue.locked { ((try? $0.inodes.row(ino)) ?? nil)?.flags.contains(.foundWithoutRecord) ?? false }
     }
 
+    /// Whether records were away when a repair made this catalogue.
+    var isIncomplete: Bool { isGuess(WellKnownInode.root) }
+
     /// Whether a directory has a name for that inode.
     func shows(_ parent: UInt64, _ name: [UInt8], _ ino: UInt64) -> Bool {
         catalogue.locked { (try? $0.dentries.entry(parent, name))??.ino == ino }

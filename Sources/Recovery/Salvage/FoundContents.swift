@@ -39,6 +39,15 @@ package struct FoundBytes {
     }
 }
 
+/// Where an extent lies in its content, and the commit that wrote it.
+struct ExtentPlace: Hashable {
+    private let offset, generation, epoch: UInt64
+
+    init(_ extent: ExtentRun) {
+        (offset, generation, epoch) = (extent.offset, extent.generation, extent.epoch)
+    }
+}
+
 /// The extents that were found, by sector and by content.
 package struct FoundContents {
     /// By sector.
@@ -116,9 +125,12 @@ package struct FoundContents {
         let sectors = RangeSet(sectorsOf: listed)
         let extents = distinctExtents(of: SnapshotID.source(record.row.content), preferring: sectors)
         let commit = listed.map(\.generation).max() ?? 0
-        let newest = newestBytes(of: extents, asOf: commit)
-        return newest.size >= record.row.size
-            ? newest : newestBytes(of: extents, size: record.row.size, asOf: commit)
+        // A chunk that is not full was the last one: what lies behind it is of other states.
+        let size = record.row.size
+        let isEnded = listed.last?.end == size && size % UInt64(Geometry.chunkBytes) != 0
+        let parts = isEnded ? extents.filter { $0.offset < size } : extents
+        let newest = newestBytes(of: parts, asOf: commit)
+        return newest.size >= size ? newest : newestBytes(of: parts, size: size, asOf: commit)
     }
 
     /// Whether the runs are in order and fit into the space. Rows are untrusted: anyone who knows the password can
@@ -239,26 +251,23 @@ package struct FoundContents {
     }
 
     /// The extents of a content, by offset.
-    private func extents(of content: UInt64) -> [ExtentRun] {
+    func extents(of content: UInt64) -> [ExtentRun] {
         indexes(of: content).flatMap { index in
             let run = runs[Int(index)].run
             return (0..<run.chunkCount).map { Self.extent($0, of: run) }
         }
     }
 
-    /// The extents of a content, by offset. A commit may have written the same bytes twice before it was published: of
-    /// two such extents one in `sectors` excludes the other.
-    func distinctExtents(of content: UInt64, preferring sectors: RangeSet<UInt64>) -> [ExtentRun] {
-        struct Place: Hashable { var offset, generation, epoch: UInt64 }
-        func place(_ extent: ExtentRun) -> Place {
-            Place(offset: extent.offset, generation: extent.generation, epoch: extent.epoch)
-        }
+    /// The extents of a content, by offset. A commit may have written a chunk twice before it was published: of two
+    /// such extents one in `sectors` excludes the other.
+    private func distinctExtents(of content: UInt64, preferring sectors: RangeSet<UInt64>) -> [ExtentRun] {
         let all = extents(of: content)
-        let preferred = Set(all.filter { sectors.contains($0.sector) }.map(place))
-        return all.filter { sectors.contains($0.sector) || !preferred.contains(place($0)) }
+        let preferred = Set(all.filter { sectors.contains($0.sector) }.map(ExtentPlace.init))
+        return all.filter { sectors.contains($0.sector) || !preferred.contains(ExtentPlace($0)) }
     }
 
-    /// Extents of a content by chunk, those of the newest commit that wrote the chunk.
+    /// Extents of a content by chunk, those of the newest commit that wrote the chunk. Of several that begin at one
+    /// offset the longest is the first: a commit may have written a chunk again when a file grew.
     private static func newestChunks(of extents: [ExtentRun]) -> [[ExtentRun]] {
         var chunks: [UInt64: [ExtentRun]] = [:]
         for extent in extents {
@@ -272,7 +281,9 @@ package struct FoundContents {
             }
             if extent.generation > known.generation { chunks[chunk] = [extent] }
         }
-        return chunks.sorted { $0.key < $1.key }.map { $0.value.sorted { $0.offset < $1.offset } }
+        return chunks.sorted { $0.key < $1.key }.map {
+            $0.value.sorted { ($0.offset, $1.length) < ($1.offset, $0.length) }
+        }
     }
 
     private func indexes(of content: UInt64) -> ArraySlice<Int32> {

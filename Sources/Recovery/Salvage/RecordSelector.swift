@@ -1,3 +1,4 @@
+import FileRequests
 import PhotoLibrary
 import VaultFormat
 
@@ -54,7 +55,8 @@ package struct RecordSelector {
 
     /// Of two records of a file, the one that a repair guessed comes last.
     private func rank(_ record: FoundRecord) -> (Int, Int, UInt64, UInt64) {
-        (counts(record) ? 1 : 0, record.isGuess ? 0 : 1, record.run.generation, record.history.durable)
+        let isGuess = record.isGuess && record.id != WellKnownInode.root
+        return (counts(record) ? 1 : 0, isGuess ? 0 : 1, record.run.generation, record.history.durable)
     }
 
     /// Stores the bits from a block's record, if the record is valid.

@@ -10,7 +10,9 @@ extension Salvage {
         guard let former = FormerCatalogue(unlocked), former.isRecorded else { return false }
         // Extents and records of a returned segment are older than the earlier repair. Newer extents without a name
         // were replaced by users since.
-        if unnamed.contains(where: { max($0.state.commit, ofFiles[$0.state.content] ?? 0) <= newestGuess }) {
+        if unnamed.contains(where: {
+            max($0.state.commit, ofFiles[$0.state.content] ?? 0) <= newestIncomplete
+        }) {
             return true
         }
         var isMore = false
@@ -35,7 +37,7 @@ extension Salvage {
                     // A record that came back may name as many bytes at other places.
                     || (stored > 0 && bytes.lostBytes == 0
                         && RangeSet(sectorsOf: bytes.stored) != known.sectors)
-            } else if newestGuess > 0, let found = recoveredInode.found,
+            } else if newestIncomplete > 0, let found = recoveredInode.found,
                 let known = former.record(of: row.ino)
             {
                 isMore = found.run.generation > known.generation

@@ -69,7 +69,9 @@ public final class Salvage {
     /// Whether less was found in a segment than the former state had there; nil if no former state tells.
     private var lacksSectors: Bool?
     /// The newest commit with a record of a file that an earlier repair found without one; 0 if there is none.
-    private(set) var newestGuess: UInt64 = 0
+    private var newestGuess: UInt64 = 0
+    /// The commit of the last repair, or a later one, if records were away then; else 0.
+    private var newestRepair: UInt64 = 0
     /// The newest commit with a record of a file that has a content, by content.
     private(set) var ofFiles: [UInt64: UInt64] = [:]
     private(set) var selector: RecordSelector
@@ -120,10 +122,17 @@ public final class Salvage {
             || report.damagedTrashed > 0
     }
 
-    /// Whether something tells that records may be away, now or since an earlier repair.
-    var mayLackRecords: Bool {
+    /// Whether something tells that records are away, or that an earlier repair took bytes for files without them.
+    var lacksRecords: Bool {
         lacksSectors ?? false || isKnownIncomplete || newestGuess > 0 || space.segments.areMissing
     }
+
+    /// Whether records may be away, now or since an earlier repair.
+    var mayLackRecords: Bool { lacksRecords || newestRepair > 0 }
+
+    /// The newest commit of a repair that missed records, or a later one; 0 if there was none. What was written up to
+    /// it may have come back since.
+    var newestIncomplete: UInt64 { max(newestGuess, newestRepair) }
 
     /// An inode of the new state.
     package struct RecoveredInode {
@@ -303,7 +312,10 @@ public final class Salvage {
     /// Reads the inodes whose records are lost from the former catalogue: files, and all directories above files. Of
     /// files whose bytes are lost as well the names stay.
     private func readCatalogue(of space: Space?, _ known: inout Known) {
-        guard let former = FormerCatalogue(space) else { return }
+        let former = FormerCatalogue(space)
+        let root = selector.records[WellKnownInode.root]
+        if former?.isIncomplete ?? root?.isGuess ?? false { newestRepair = root?.run.generation ?? 1 }
+        guard let former else { return }
         let nameless = contentsWithoutFile(known.claimed)
         for ino in former.inodes(orOf: Set(nameless.map(\.content)))
         where ino >= WellKnownInode.firstOfUsers && recoveredInode(ino) == nil {

@@ -149,6 +149,11 @@ struct SalvagedTree {
             directories.append(recoveredInode.record)
             place(recoveredInode)
         }
+        // By this the next check knows that files may come back of which this catalogue tells nothing.
+        let root = try tree.inode(WellKnownInode.root)
+        root.row.flags.remove(.foundWithoutRecord)
+        if salvage.lacksRecords { root.row.flags.insert(.foundWithoutRecord) }
+        tree.touch(root)
     }
 
     /// Returns the directory that had this number, made with all above it. A directory whose record is lost becomes a

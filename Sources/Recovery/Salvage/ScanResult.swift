@@ -19,7 +19,8 @@ package struct FoundRecord: Sendable {
     package var id: UInt64
     package var run: ExtentRun
     package var history: RecordedHistory
-    /// Whether it is of a file that a repair found without its record.
+    /// Whether it is of a file that a repair found without its record, or of the root of a tree that a repair made
+    /// while records were away.
     package var isGuess = false
 }
 

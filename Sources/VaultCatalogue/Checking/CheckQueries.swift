@@ -87,8 +87,8 @@ public final class CheckQueries {
         return try query.one { Int($0.integer(0)) } ?? 0
     }
 
-    /// Whether there are files that a repair found without their records, unchanged since.
-    public func hasFilesWithoutRecord() throws(FileError) -> Bool {
+    /// Whether a repair has missed records: there are files without theirs, unchanged since, or the root says so.
+    public func hasMissedRecords() throws(FileError) -> Bool {
         let query = connection.prepare("SELECT 1 FROM inode WHERE flags & ? LIMIT 1")
         query.bind(1, Int64(InodeFlags.foundWithoutRecord.rawValue))
         return try query.one { _ in true } ?? false

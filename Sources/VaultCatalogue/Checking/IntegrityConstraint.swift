@@ -1,3 +1,4 @@
+import CatalogueRows
 import VaultFormat
 
 /// A condition on the rows of the tables that holds whenever no change is in progress.
@@ -285,7 +286,8 @@ extension IntegrityConstraint {
                 WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0))
         """
     /// Snapshots one of whose extents could be taken for another of its source: same bytes, generation and epoch, but
-    /// not the same sectors. Of two runs that have bytes in common one begins within the other.
+    /// not the same sectors. Of two runs that have bytes in common one begins within the other. A rebuilding may have
+    /// to keep both of two extents that one commit wrote in one place: no record tells which of them counts.
     private static let ambiguous = """
         SELECT DISTINCT s.content FROM extent AS s CROSS JOIN extent AS e
             ON e.content = (s.content - (1 << 61)) >> 30
@@ -300,6 +302,8 @@ extension IntegrityConstraint {
     private static let isTwin = """
         s.generation = e.generation AND s.epoch = e.epoch AND s.sector < 1 << 61 AND e.sector < 1 << 61
             AND s.sector - e.sector <> (s.offset - e.offset) / 131072 * 257
+            AND NOT EXISTS (SELECT 1 FROM inode WHERE content IN (s.content, e.content)
+                AND flags & \(InodeFlags.foundWithoutRecord.rawValue))
         """
     static let unowned = """
         SELECT DISTINCT content FROM extent

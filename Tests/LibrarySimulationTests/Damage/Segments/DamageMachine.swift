@@ -88,6 +88,8 @@ final class DamageMachine {
         for number in 8..<14 {
             let size = sizes.randomElement(using: &random) ?? 400
             try put("albums/\(number).jpg", largeJPEG("2023-01-0\(number % 9 + 1)", more: number, size: size))
+            // Without a commit between, an original and its edited photo have chunks of one commit.
+            if hasEdits, Int.random(in: 0..<4, using: &random) == 0 { try commit("albums/\(number).jpg") }
         }
         try fixture.mv("albums/Trip/0.jpg", "albums/first.jpg")
         try fixture.rm("moments/2024-05-02/1.jpg")
@@ -101,6 +103,12 @@ final class DamageMachine {
         newest = try files()
         before = try look()
         guard before.unreadable.isEmpty else { throw Failure(description: "it is damaged to begin with") }
+    }
+
+    private func commit(_ path: String) throws {
+        let handle = try fixture.open(path)
+        try fixture.library.fsync(handle, dataOnly: false)
+        try fixture.close(handle)
     }
 
     /// Changes photos in place, and makes some that a commit found without bytes, or with a part of them.
@@ -178,6 +186,7 @@ final class DamageMachine {
             if !hit.insert(name).inserted && Int.random(in: 0..<4, using: &random) == 0 { break }
         }
         var isRolledBack = false
+        defer { fixture.closeAnyhow() }
         for name in hit.sorted() {
             let fault = Fault.allCases.randomElement(using: &random) ?? .away
             if fault == .older, names.prefix(2).contains(name) { isRolledBack = true }
@@ -185,7 +194,11 @@ final class DamageMachine {
         }
         // A state from before the edits has names that are others now.
         let damaged = hasEdits && isRolledBack ? nil : try? look()
+        let left = Set(try files().keys)
         try judge(try repair(), "repaired", since: damaged)
+        // What the repair took for free is overwritten now: with older roots that may be photos of the newer state.
+        if hasEdits, !isRolledBack { try use() }
+        let filled = Set(try files().keys)
         var repaired = try look()
         // Bytes from before an edit, or of a removed file, which come up when newer ones are away, may go with their
         // return.
@@ -197,18 +210,35 @@ final class DamageMachine {
         let isAll = Bool.random(using: &random)
         // Where nothing told of a segment, the repair may have put its pages, which take the place of files.
         let isTaken = hasEdits && !repaired.pages.isDisjoint(with: hit.subtracting(names.prefix(2)))
+        // Nor did anything tell of these: what was written there since is lost with what is put back.
+        let isReplaced =
+            hasEdits && !filled.subtracting(left).isDisjoint(with: hit.subtracting(names.prefix(2)))
         for name in hit.sorted() where isAll || !names.prefix(2).contains(name) {
             if let bytes = newest[name] { try write(name, bytes) }
         }
         story.append(isAll ? "all put back" : "put back but for the roots")
-        try judge(try repair(), "put back", since: isRolledBack ? nil : repaired)
+        try judge(try repair(), "put back", since: isRolledBack || isReplaced ? nil : repaired)
         let last = try look()
         let missing = contents.subtracting(last.contents)
         // With the roots of an older copy alone the vault is that copy, which nothing outside it contradicts.
-        if (isAll || !isRolledBack) && !isTaken {
+        if (isAll || !isRolledBack) && !isTaken && !isReplaced {
             let paths = before.whole.filter { missing.contains($0.value) }.keys.sorted()
             try require(missing.isEmpty, "\(missing.count) files are lost of \(contents.count): \(paths)")
         }
+    }
+
+    /// Writes and removes files, as a user who looks what is left.
+    private func use() throws {
+        try fixture.reopen(auditing: false)
+        for number in 0..<3 {
+            try put(
+                "albums/since\(number)",
+                noise(Int.random(in: 1...2_500_000, using: &random), seed: 60 + number))
+        }
+        try fixture.close()
+        try fixture.reopen(auditing: false)
+        try fixture.rm("albums/since0")
+        try fixture.close()
     }
 
     private func require(_ holds: Bool, _ text: @autoclosure () -> String) throws {
@@ -296,29 +326,10 @@ final class DamageMachine {
         return bytes
     }
 
-    /// As `check --repair` does, until nothing can be repaired. Returns the findings of the last check.
     private func repair() throws -> [Finding] {
-        let unlocked = try fixture.vault.unlock()
-        for _ in 0..<6 {
-            let files = try Vault.checkFiles(fixture.vault.path)
-            var report = try SpaceCheck.run(unlocked)
-            let salvage = try salvage(unlocked, &report)
-            if salvage == nil && report.findings.isEmpty && files.isEmpty { return [] }
-            if report.plan.lines.isEmpty { return report.findings }
-            try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
+        guard let findings = try fixture.repair() else {
+            throw Failure(description: (story + ["a repair finds more each time"]).joined(separator: "; "))
         }
-        throw Failure(description: (story + ["a repair finds more each time"]).joined(separator: "; "))
-    }
-
-    private func salvage(_ unlocked: UnlockedSpace, _ report: inout SpaceReport) throws -> Salvage? {
-        guard report.plan.exchange == nil, report.plan.mustSalvage || report.plan.mayFindMore else {
-            return nil
-        }
-        let options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
-        let salvage = try Salvage.survey(unlocked, options: options) { _, _ in }
-        if report.plan.mustSalvage { return salvage }
-        guard salvage.findsMore else { return nil }
-        report.takeUp()
-        return salvage
+        return findings
     }
 }
