@@ -69,12 +69,11 @@ package func sizeText(_ bytes: UInt64) -> String {
     return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
 }
 
-/// How many photos of 4 MB fit into the room of a space, rounded down to two digits that count: "1,000".
+/// A number of photos for display, rounded down to two digits that count: "1,000".
 ///
 /// - Parameter separator: between groups of three digits.
-package func photosText(_ bytes: UInt64, separator: String = ",") -> String {
-    let count = bytes / 4_000_000
-    var power: UInt64 = 1
+package func photosText(_ count: Int, separator: String = ",") -> String {
+    var power = 1
     while count / power >= 100 { power *= 10 }
     var digits = String(count / power * power)[...]
     var groups: [Substring] = []

@@ -13,20 +13,24 @@ public struct FileRoom: Sendable, Equatable {
     private static let sectorsPerRecord = 1
     /// The shown room may exceed what files of 4 KiB fill by this factor. Large files get a little less.
     private static let tolerance = 1.04
-    private static let largeShare = 0.99
+    static let largeShare = 0.99
 
     /// - Parameters:
     ///   - available: bytes that content may take.
     ///   - filesThatFit: how many files fit that take so many bytes of content each.
     public init(available: UInt64, filesThatFit: (_ bytesPerFile: Double) -> Double) {
-        func files(_ bytes: Int) -> Double {
-            let sectors = (bytes == 0 ? 0 : Geometry.sectors(forPlaintext: bytes)) + Self.sectorsPerRecord
-            return filesThatFit(Double(sectors * Geometry.sectorBytes))
-        }
+        func files(_ bytes: Int) -> Double { filesThatFit(Self.contentBytes(ofFile: bytes)) }
         let small = files(Geometry.pageBytes) * Double(Geometry.pageBytes)
         // Larger files are split where the room is scattered, and never take more than the smallest.
         bytes = UInt64(min(small * Self.tolerance, Double(available) * Self.largeShare))
         self.files = UInt64(files(0))
+    }
+
+    /// Bytes of content that a file of so many bytes takes, with its identity record.
+    static func contentBytes(ofFile bytes: Int) -> Double {
+        let (chunks, rest) = bytes.quotientAndRemainder(dividingBy: Geometry.chunkBytes)
+        let last = rest == 0 ? 0 : Geometry.sectors(forPlaintext: rest)
+        return Double((chunks * Geometry.sectorsPerChunk + last + sectorsPerRecord) * Geometry.sectorBytes)
     }
 }
 
@@ -37,6 +41,9 @@ public struct FixedSpace: Sendable {
 
     /// Sectors reserved from users' bytes, so that truncating and deleting work in a full space.
     public static let reservedSectors: UInt64 = 2048
+
+    /// The most that the kept pictures of photos take, as a part of the photos' bytes.
+    public static let pictureShare = 0.015
 
     public init(segmentBytes: UInt64, segmentCount: Int) {
         (self.segmentBytes, self.segmentCount) = (segmentBytes, segmentCount)
@@ -89,19 +96,22 @@ public struct FixedSpace: Sendable {
         return best
     }
 
-    /// The room of a new space, as its mount says it, or a little less.
-    public var roomWhenNew: FileRoom {
-        let reservedBytes = Self.reservedSectors * UInt64(Geometry.sectorBytes)
-        let contentBytes = UInt64(max(0, segmentCount - pageSegments)) * segmentBytes
-        let content = contentBytes - min(contentBytes, reservedBytes)
+    /// Photos of so many bytes that surely fit into a new space, each with the small pictures that are kept of it.
+    ///
+    /// They are more than the room that its mount shows, because that is for files of any size: those of 4 KiB have a
+    /// third of the space for their records and pages.
+    public func photosWhenNew(bytesPerPhoto: Int) -> Int {
+        let pictures = Int(Double(bytesPerPhoto) * Self.pictureShare)
+        let bytesPerFile = FileRoom.contentBytes(ofFile: bytesPerPhoto + pictures)
+        let reservedBytes = Int(Self.reservedSectors) * Geometry.sectorBytes
+        let content = max(0, segmentCount - pageSegments) * Int(segmentBytes) - reservedBytes
         let reserve = max(Limits.production.reservedSlots, slotsPerPair / 8)
         // Of the first state, and of three commits that change bitmaps.
         let used = 232 + 3 * min(32, bitmapPages)
         let slots = Double(max(0, slotsPerPair - reserve - used))
-        return FileRoom(available: content) { bytesPerFile in
-            filesThatFit(
-                bytesPerFile: bytesPerFile, content: Double(content), slots: slots, pairs: pairsMax - 1,
-                setAside: pageSegments - 2)
-        }
+        let files = filesThatFit(
+            bytesPerFile: bytesPerFile, content: Double(max(0, content)), slots: slots, pairs: pairsMax - 1,
+            setAside: pageSegments - 2)
+        return Int(files * FileRoom.largeShare)
     }
 }

@@ -91,8 +91,8 @@ final class Form {
                 note.set("label", Word.sizeWrong.text)
                 return
             }
-            let room = FixedSpace(newOfBytes: bytes).roomWhenNew.bytes
-            let photos = photosText(room, separator: Language.current.digitSeparator)
+            let count = FixedSpace(newOfBytes: bytes).photosWhenNew(bytesPerPhoto: 4_000_000)
+            let photos = photosText(count, separator: Language.current.digitSeparator)
             let (total, free) = (sizeText(bytes * UInt64(spaces)), freeBytes(disk()).map(sizeText) ?? "?")
             note.set(
                 "label",

@@ -165,9 +165,9 @@ private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords
     throw Failure(.usage, "--size", "no size was given: use a whole number with K, M, G or T, such as 20G")
 }
 
-/// `4 GiB: room for at least 780 photos of 4 MB. The vault takes 8 GiB at once.`
+/// `4 GiB: room for at least 1,000 photos of 4 MB. The vault takes 8 GiB at once.`
 func sizeHint(_ bytes: UInt64, spaces: Int) -> String {
     let whole = sizeText((Quantity(bytes) * Quantity(UInt64(spaces))).value)
-    let photos = photosText(FixedSpace(newOfBytes: bytes).roomWhenNew.bytes)
+    let photos = photosText(FixedSpace(newOfBytes: bytes).photosWhenNew(bytesPerPhoto: 4_000_000))
     return "\(sizeText(bytes)): room for at least \(photos) photos of 4 MB. The vault takes \(whole) at once."
 }

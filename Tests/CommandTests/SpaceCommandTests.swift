@@ -241,8 +241,8 @@ import VaultCrypto
             "\(neither.output)")
         #expect(
             sizeHint(4 << 30, spaces: 2)
-                == "4 GiB: room for at least 780 photos of 4 MB. The vault takes 8 GiB at once.")
-        #expect(sizeHint(1200 << 20, spaces: 3).hasPrefix("1.1 GiB: room for at least 220 photos of 4 MB."))
+                == "4 GiB: room for at least 1,000 photos of 4 MB. The vault takes 8 GiB at once.")
+        #expect(sizeHint(1200 << 20, spaces: 3).hasPrefix("1.1 GiB: room for at least 290 photos of 4 MB."))
     }
 
     @Test func `a terminal lets a wrong password be typed anew, twice`() throws {

@@ -74,7 +74,7 @@ class Trial:
         self.say("a kind must be chosen", not os.path.exists(self.vault))
         desktop.press("Fixed size, with room for a second password")
         self.fill("Size for each password", "4 GiB")
-        desktop.wait_like("4 GiB: room for at least 780 photos of 4 MB. The vault takes 8 GiB at once;")
+        desktop.wait_like("4 GiB: room for at least 1,000 photos of 4 MB. The vault takes 8 GiB at once;")
         self.picture("create")
         self.fill("Size for each password", "64 MiB")
         self.fill("The same again", "other")

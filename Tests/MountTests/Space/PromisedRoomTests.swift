@@ -1,12 +1,11 @@
 import Foundation
-import Glibc
 import TestSupport
 import TestThreads
 import Testing
 
 @testable import obscura
 
-/// What `create` says of a size, beside what the mount says of it, and beside photos.
+/// What `create` says of a size, beside the photos that fit.
 @Suite("Space: as many photos as were promised", .serialized, .waiting) struct PromisedRoomTests {
     private static let photoBytes = 4_000_000
 
@@ -18,21 +17,8 @@ import Testing
         return try #require(Int(words[place - 1].filter { $0 != "," }), "\(hint)")
     }
 
-    private func free(_ place: Place) -> Int {
-        var found = statvfs()
-        return statvfs(place.mountPoint, &found) == 0 ? Int(found.f_bavail) * Int(found.f_frsize) : 0
-    }
-
     /// Of both sizes of segments, and with and without more of them for pages.
     @Test(arguments: [(16, 2), (24, 3), (32, 2), (64, 2), (64, 3), (96, 2), (256, 2), (272, 2)])
-    func `a new mount has as much free as was said of its size`(mebibytes: Int, spaces: Int) throws {
-        let place = try Place(spaces: spaces, size: "\(mebibytes)M")
-        try place.mount()
-        #expect(try promised(mebibytes, spaces: spaces) == free(place) / Self.photoBytes)
-        try place.unmount()
-    }
-
-    @Test(arguments: [(24, 2), (64, 3)])
     func `all photos that were promised fit`(mebibytes: Int, spaces: Int) throws {
         let place = try Place(spaces: spaces, size: "\(mebibytes)M")
         try place.mount()
@@ -47,13 +33,14 @@ import Testing
                 head -c $((\(Self.photoBytes) - $(stat -c %s $photo))) /dev/urandom >>$photo
             done
             """)
-        try place.shell("cp source/*.jpg D/albums; sync D; diff -r source D/albums")
+        try place.shell("cp source/*.jpg D/albums")
         try place.unmount()
         try place.mount()
         try place.shell("diff -r source D/albums")
-        // And not twice as many, so that the promise is worth something.
-        let more =
-            "for n in {1..\(count)}; do head -c \(Self.photoBytes) /dev/urandom >D/albums/$n || exit 1; done"
+        // And not a quarter more, so that the promise is worth something.
+        let more = """
+            for n in {0..\(count / 4)}; do head -c \(Self.photoBytes) /dev/urandom >D/albums/$n || exit 1; done
+            """
         #expect(try place.run(["/bin/bash", "-c", more]).errors.contains("No space left on device"))
         try place.unmount()
     }
