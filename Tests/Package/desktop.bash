@@ -27,28 +27,39 @@ photo() {
         -attenuate 0.15 +noise Gaussian -quality 88 "$1"
 }
 
-: >"$log"
-begin_work
-make_root "$log" "${desktop[@]}"
+# What the image is made of, but for the packages themselves: what they depend on is in it.
+image=$packages/../machine-image
+key=$({
+    cat "${BASH_SOURCE[0]}" "$sources/Tests/Package/virtual.bash"
+    for package in "$packages"/obscura_*_amd64.deb "$packages"/obscura-desktop_*_amd64.deb; do
+        dpkg-deb --field "$package" Pre-Depends Depends Recommends
+    done
+} | sha256sum | cut -d ' ' -f 1)
 
-# The packages, as a browser would leave them: they are installed in the machine, by its user, who may do that with a
-# password. What they depend on is in apt's cache already, because the machine has no network.
-mkdir -p "$root/home/u/Downloads"
-cp "$packages"/obscura_*_amd64.deb "$packages"/obscura-desktop_*_amd64.deb "$root/home/u/Downloads/"
-inside sh -c 'apt-get -y -q --download-only install /home/u/Downloads/*.deb' >>"$log" 2>&1
-# Xfce has no agent of its own that asks for passwords: MATE's is started there too.
-sed -i '/^OnlyShowIn=/d' "$root/etc/xdg/autostart/polkit-mate-authentication-agent-1.desktop"
-inside usermod --append --groups sudo u
-echo u:tree | inside chpasswd
+# make_image: a disk that was never started, in $image.
+make_image() {
+    local number
+    make_root "$log" "${desktop[@]}"
+    # In apt's cache, because the machine has no network.
+    cp "$packages"/obscura_*_amd64.deb "$packages"/obscura-desktop_*_amd64.deb "$root/root/"
+    inside sh -c 'apt-get -y -q --download-only install /root/*.deb && rm /root/*.deb' >>"$log" 2>&1
+    # Xfce has no agent of its own that asks for passwords: MATE's is started there too.
+    sed -i '/^OnlyShowIn=/d' "$root/etc/xdg/autostart/polkit-mate-authentication-agent-1.desktop"
+    inside usermod --append --groups sudo u
+    echo u:tree | inside chpasswd
 
-mkdir -p "$root/home/u/Pictures/Holiday" "$root/home/u/Pictures/Present"
-for number in 1 2 3 4 5 6 7 8; do photo "$root/home/u/Pictures/Holiday/IMG_2026061${number}_101500.jpg" "$number"; done
-for number in 1 2 3; do photo "$root/home/u/Pictures/Present/IMG_2026092${number}_173000.jpg" "$((number + 20))"; done
-inside chown -R u:u /home/u
-mkdir -p "$root/etc/lightdm/lightdm.conf.d" "$root/etc/X11/xorg.conf.d"
-printf '[Seat:*]\nautologin-user=u\nautologin-session=xfce\n' >"$root/etc/lightdm/lightdm.conf.d/autologin.conf"
-# Neither a processor that draws for a graphics card, nor a screen that goes dark: this machine is slow.
-cat >"$root/etc/X11/xorg.conf.d/slow.conf" <<'XORG'
+    mkdir -p "$root/home/u/Downloads" "$root/home/u/Pictures/Holiday" "$root/home/u/Pictures/Present"
+    for number in 1 2 3 4 5 6 7 8; do
+        photo "$root/home/u/Pictures/Holiday/IMG_2026061${number}_101500.jpg" "$number"
+    done
+    for number in 1 2 3; do
+        photo "$root/home/u/Pictures/Present/IMG_2026092${number}_173000.jpg" "$((number + 20))"
+    done
+    inside chown -R u:u /home/u
+    mkdir -p "$root/etc/lightdm/lightdm.conf.d" "$root/etc/X11/xorg.conf.d"
+    printf '[Seat:*]\nautologin-user=u\nautologin-session=xfce\n' >"$root/etc/lightdm/lightdm.conf.d/autologin.conf"
+    # Neither a processor that draws for a graphics card, nor a screen that goes dark: this machine is slow.
+    cat >"$root/etc/X11/xorg.conf.d/slow.conf" <<'XORG'
 Section "Device"
     Identifier "Card"
     Driver "modesetting"
@@ -61,16 +72,42 @@ Section "ServerFlags"
     Option "OffTime" "0"
 EndSection
 XORG
-# A cursor that blinks is a screen that is never still.
-sed -i 's/\(name="CursorBlink" type="bool" value=\)"true"/\1"false"/' \
-    "$root/etc/xdg/xfce4/xfconf/xfce-perchannel-xml/xsettings.xml"
-printf 'GSK_RENDERER=cairo\nLIBGL_ALWAYS_SOFTWARE=1\n' >>"$root/etc/environment"
+    # A cursor that blinks is a screen that is never still.
+    sed -i 's/\(name="CursorBlink" type="bool" value=\)"true"/\1"false"/' \
+        "$root/etc/xdg/xfce4/xfconf/xfce-perchannel-xml/xsettings.xml"
+    printf 'GSK_RENDERER=cairo\nLIBGL_ALWAYS_SOFTWARE=1\n' >>"$root/etc/environment"
 
-# The agent writes what it is asked into the journal, where traces are looked for.
-mkdir -p "$root/etc/systemd/system/qemu-guest-agent.service.d"
-printf '[Service]\nLogLevelMax=notice\n' >"$root/etc/systemd/system/qemu-guest-agent.service.d/quiet.conf"
+    # The agent writes what it is asked into the journal, where traces are looked for.
+    mkdir -p "$root/etc/systemd/system/qemu-guest-agent.service.d"
+    printf '[Service]\nLogLevelMax=notice\n' >"$root/etc/systemd/system/qemu-guest-agent.service.d/quiet.conf"
 
-make_disk 8G
+    make_disk 8G
+    rm -rf -- "$image"
+    mkdir "$image"
+    mv "$work/disk" "$work/kernel" "$work/initrd" "$image/"
+    echo "$key" >"$image/key"
+}
+
+: >"$log"
+begin_work
+# It is kept, as it takes minutes to make; after a week it is made anew, of the Debian of then.
+if [ "$(cat "$image/key" 2>/dev/null)" = "$key" ] && [ -n "$(find "$image/key" -mtime -7)" ]; then
+    say "the image of $(date -r "$image/key" '+%d %B, %H:%M') is used again"
+else
+    make_image
+fi
+cp --sparse=always "$image/disk" "$image/kernel" "$image/initrd" "$work/"
+
+# The packages, as a browser would leave them: they are installed in the machine, by its user, who may do that with a
+# password.
+mkdir -p "$root"
+mount -o loop "$work/disk" "$root"
+cp "$packages"/obscura_*_amd64.deb "$packages"/obscura-desktop_*_amd64.deb "$root/home/u/Downloads/"
+inside chown -R u:u /home/u/Downloads
+umount "$root"
+rmdir "$root"
+
+name_machine
 rm -rf -- "$pictures"
 mkdir -p "$pictures"
 python3 -B "$sources/Tests/Window/machine.py" "$work" "$pictures" "${machine[@]}" 2>&1 | tee -a "$log"

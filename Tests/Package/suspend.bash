@@ -90,6 +90,7 @@ WantedBy=multi-user.target
 UNIT
 ln -s ../trial.service "$root/etc/systemd/system/multi-user.target.wants/trial.service"
 make_disk 4G
+name_machine
 # It is woken from outside, as by its lid.
 (while sleep 15 && echo system_wakeup; do :; done) |
     timeout 1500 "${machine[@]}" -m 1024 -smp 1 -monitor stdio -serial "file:$work/results" >/dev/null || true

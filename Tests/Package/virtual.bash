@@ -10,7 +10,7 @@ say() { echo "machine: $*"; }
 inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"; }
 
 end_work() {
-    if [ -d "$root" ]; then umount -q "$root/proc" || true; fi
+    if [ -d "$root" ]; then umount -q "$root/proc" "$root" || true; fi
     rm -rf -- "$work"
 }
 
@@ -54,13 +54,17 @@ make_root() {
     echo "/dev/vda / ext4 defaults 0 1" >"$root/etc/fstab"
 }
 
-# make_disk SIZE: makes `disk` of the root, and the words that start a machine with it. In emulation: a machine that is
-# itself virtual may have no working /dev/kvm.
+# make_disk SIZE: makes `disk`, `kernel` and `initrd` of the root.
 make_disk() {
     cp "$root"/boot/vmlinuz-* "$work/kernel"
     cp "$root"/boot/initrd.img-* "$work/initrd"
     mkfs.ext4 -q -d "$root" "$work/disk" "$1"
     rm -rf -- "$root"
+}
+
+# name_machine: the words that start a machine with them. In emulation: a machine that is itself virtual may have no
+# working /dev/kvm.
+name_machine() {
     machine=(qemu-system-x86_64 -accel tcg -cpu max -nodefaults -display none
         -drive "file=$work/disk,format=raw,if=virtio" -kernel "$work/kernel" -initrd "$work/initrd"
         -append "root=/dev/vda rw console=ttyS0 quiet" -serial "file:$work/console")
