@@ -25,6 +25,8 @@ PROGRAMS = {
     "Files": ["nautilus"], "Dolphin": ["dolphin", "--new-window"],
 }
 USER, STILL_SECONDS, WAIT_SECONDS, PAGES = 65534, 3, 900, 40
+# Of the looks at a still screen, those at which somebody may be at work.
+BUSY_SHARE = 0.1
 MIB = 1 << 20
 
 
@@ -60,11 +62,11 @@ class Place:
             self.open_vault()
         run(*as_user("rsync", "-a", photos + "/", self.folder + "/"))
         if self.obscura:
-            # All small pictures that are made by themselves.
-            before, now = None, self.status()["thumbnails"]
-            while before != now:
+            # All small pictures that are made by themselves; on a busy machine the first takes its time.
+            counts = []
+            while len(counts) < 6 or len(set(counts[-3:])) > 1:
                 time.sleep(20)
-                before, now = now, self.status()["thumbnails"]
+                counts.append(self.status()["thumbnails"])
         self.leave()
 
     def open_vault(self):
@@ -119,13 +121,21 @@ class Screen:
         return zlib.crc32(self.frame)
 
     def wait_until_still(self):
-        """The moment of the last change, once nothing has changed for a while."""
+        """The moment of the last change, once nothing has changed for a while and nobody was at work: on a busy machine
+        a program that waits for its turn shows nothing new either."""
         latest, changed, end = self.look(), time.monotonic(), time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < min(changed + STILL_SECONDS, end):
+        begun, looks, busy = changed, 0, 0
+        while time.monotonic() < end:
             time.sleep(0.05)
             now = self.look()
+            looks, busy = looks + 1, busy + is_user_busy()
             if now != latest:
                 latest, changed = now, time.monotonic()
+                begun, looks, busy = changed, 0, 0
+            elif time.monotonic() > begun + STILL_SECONDS:
+                if busy <= looks * BUSY_SHARE:
+                    break
+                begun, looks, busy = time.monotonic(), 0, 0
         return changed
 
     def end(self):
@@ -135,14 +145,35 @@ class Screen:
         shutil.rmtree(self.directory)
 
 
-def processor_seconds():
-    """Of the user's living processes and those they waited for; the mount's daemon is one of them."""
-    ticks = 0
+def user_processes():
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.stat("/proc/" + process).st_uid == USER:
-                with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:
-                    ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:15]))
+                yield process
+        except OSError:
+            pass
+
+
+def is_user_busy():
+    """Whether a thread of the user's has, or waits for, a processor or the disk."""
+    for process in user_processes():
+        try:
+            for thread in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{thread}/stat", encoding="utf-8", errors="replace") as stat:
+                    if stat.read().rpartition(")")[2].split()[0] in "RD":
+                        return True
+        except OSError:
+            pass
+    return False
+
+
+def processor_seconds():
+    """Of the user's living processes and those they waited for; the mount's daemon is one of them."""
+    ticks = 0
+    for process in user_processes():
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as stat:
+                ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:15]))
         except OSError:
             pass
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -158,7 +189,7 @@ def visit(words, place, root):
     with open(home + "/.config/gtk-3.0/settings.ini", "w", encoding="ascii") as settings:
         settings.write("[Settings]\ngtk-cursor-blink=false\n")
     environment = {"HOME": home, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR": home + "/.run",
-                   "DISPLAY": ":77", "LC_ALL": "C.UTF-8", "GSK_RENDERER": "cairo", "USER": "nobody"}
+                   "TMPDIR": home, "DISPLAY": ":77", "LC_ALL": "C.UTF-8", "GSK_RENDERER": "cairo", "USER": "nobody"}
 
     def key(*keys):
         subprocess.run(["xdotool", "key", *keys], env=environment, check=True, stderr=subprocess.DEVNULL)
