@@ -10,6 +10,8 @@ struct ListingPacker {
     private let plus: Bool
     private let request: fuse_req_t
     private var usedBytes = 0
+    /// The virtual inodes of which the kernel gets a reference with the packed entries.
+    private(set) var lookups: [UInt64] = []
     /// See `fuse_entry_param`.
     var timeoutMax = Double.infinity
 
@@ -36,6 +38,7 @@ struct ListingPacker {
         let needed = plus ? addPlus(item, start, room) : addPlain(item, start, room)
         if needed > room { return false }
         usedBytes += needed
+        if plus, let ino = item.entry?.attributes.ino, Library.mayTakeLong(ino) { lookups.append(ino) }
         return true
     }
 

@@ -17,6 +17,8 @@ public struct MountOptions: Sendable {
     public var fsname = "obscura"
     /// The filesystem type is shown as `fuse.` followed by this.
     public var subtype = "obscura"
+    /// Whether the vault's host may not answer for a while: programs that are killed meanwhile need not wait for it.
+    public var hostMayNotAnswer = false
     /// Unmounts after this many seconds without use and without open files. Nil: never.
     public var idleSeconds: Int?
     /// SIGTERM, SIGINT, SIGHUP, SIGPWR and SIGUSR1 unmount, from the session's creation on. One that comes before `run`

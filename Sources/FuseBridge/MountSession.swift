@@ -25,10 +25,12 @@ public final class MountSession: @unchecked Sendable {
     private let control: ControlPipe
     /// See `Initialisation.answeredFlags`.
     var answeredFlags: UInt64 { bridge.initialisation.answeredFlags }
+    /// Files and directories that programs have open now.
+    var openCount: Int { bridge.openCount }
     /// The descriptor of /dev/fuse; nil once `run` has ended.
     var descriptor: Int32? { session?.descriptor }
     /// Nil once `run` has ended.
-    private var session: Session?
+    private(set) var session: Session?
     private let notifier: Notifier
     private let mountPoint: MountPoint
     /// Aborts the connection; -1 where this user may not.
@@ -79,6 +81,7 @@ public final class MountSession: @unchecked Sendable {
             _ = detach(path, lazily: true)
             throw .refused("the mount is not in /proc/self/mountinfo")
         }
+        if options.hostMayNotAnswer { session.watchRequests(telling: notifier) }
         self.session = session
         self.mountPoint = mountPoint
         abort = mountPoint.connection.map { openAbort(ofConnection: $0) } ?? -1

@@ -8,7 +8,7 @@ internal import PhotoLibrary
 ///
 /// It cannot be copied and each answer consumes it, so a second answer does not compile. A request that is dropped
 /// without an answer answers EIO, so that no program waits for ever. When the kernel no longer wants the answer (the
-/// caller was interrupted), sending fails, which matters only if something was opened.
+/// caller was killed, see `RequestWatch`), sending fails: files that were opened are closed, lookups taken back.
 struct Request: ~Copyable {
     private let pointer: fuse_req_t
 
@@ -70,10 +70,12 @@ struct Request: ~Copyable {
     /// Sends nothing: FORGET has no answer.
     consuming func finish() { fuse_reply_none(release()) }
 
-    /// Sends bytes straight from the library's buffer; at most one copy, into the kernel.
-    consuming func send(_ bytes: UnsafeRawBufferPointer) {
+    /// Sends bytes straight from the library's buffer; at most one copy, into the kernel. Returns false if the caller
+    /// no longer waits for them.
+    @discardableResult
+    consuming func send(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
-        fuse_reply_buf(release(), start, bytes.count)
+        return fuse_reply_buf(release(), start, bytes.count) == 0
     }
 
     /// Sends an opened file or directory. Returns false if the caller no longer waits for it, so that RELEASE will
@@ -102,8 +104,11 @@ struct Request: ~Copyable {
             packer.timeoutMax = timeoutMax
             defer { packer.free() }
             do throws(FileError) {
+                let library = library
                 try fill(library, &packer)
-                return send(packer.packed)
+                let isSent = send(packer.packed)
+                if !isSent { packer.lookups.forEach(library.takeBack) }
+                return
             } catch {
                 if !attempts.mayRepeat(after: error) { return fail(error.errorNumber) }
             }
@@ -120,7 +125,8 @@ struct Request: ~Copyable {
         case .done: fuse_reply_err(pointer, 0)
         case .entry(let entry):
             var parameter = fuse_entry_param(entry, timeoutMax)
-            fuse_reply_entry(pointer, &parameter)
+            let bridge = Bridge.from(fuse_req_userdata(pointer))
+            if fuse_reply_entry(pointer, &parameter) != 0 { bridge.library.takeBack(parameter.ino) }
         case .attributes(let attributes, let timeout):
             var status = stat(attributes)
             fuse_reply_attr(pointer, &status, min(timeout, timeoutMax))

@@ -1,6 +1,8 @@
 internal import CFuse3
+internal import FileRequests
 internal import Glibc
 internal import LinuxIO
+internal import PhotoLibrary
 internal import Synchronization
 
 /// libfuse's session: the connection to the kernel, and the threads that serve it.
@@ -18,6 +20,10 @@ final class Session: @unchecked Sendable {
     private let workers = Mutex<[WorkerThread]>([])
     private let running = Atomic<Int>(0)
     private let turn = ReadTurn()
+    /// Nil if the vault's host always answers.
+    private(set) var watch: RequestWatch?
+    /// Is told of changes by requests whose answers the kernel did not take.
+    private weak var observer: (any TreeObserver)?
 
     /// Each may hold a 1 MiB buffer. More workers than cores, because some requests wait (fsync, thumbnails).
     private static let workersAtFirst = 8
@@ -25,6 +31,9 @@ final class Session: @unchecked Sendable {
     /// anything else.
     private static let undetainedMin = 4
     private static let workersMax = 64
+    /// The same while the vault's host does not answer. Requests that nobody reads end with their callers, so that this
+    /// bounds only those that could be served meanwhile.
+    private static let workersMaxWaiting = 256
 
     /// Nil if libfuse rejects the mount options (its log says why).
     init?(options: String, bridge: Bridge, control: ControlPipe) {
@@ -62,8 +71,15 @@ final class Session: @unchecked Sendable {
         return true
     }
 
+    /// Lets programs end that are killed while the vault's host does not answer. Call before `start`.
+    func watchRequests(telling observer: any TreeObserver) {
+        self.observer = observer
+        watch = RequestWatch(descriptor: descriptor)
+    }
+
     /// Starts the workers. The last one to end sends `.ended` to the control pipe.
     func start() throws(Errno) {
+        try watch?.start { [weak self] in self?.replaceDetained($0) }
         bridge.setWorkerMaker { [weak self] lasting in self?.makeWorkers(besides: lasting) }
         try startWorker()
         startWorkers()
@@ -95,17 +111,31 @@ final class Session: @unchecked Sendable {
         try? startWorker()
     }
 
+    /// Starts workers in the place of so many that are detained.
+    private func replaceDetained(_ detained: Int) {
+        while fuse_session_exited(pointer) == 0 {
+            let workerCount = running.load(ordering: .acquiring)
+            guard workerCount - detained < Self.undetainedMin, workerCount < Self.workersMaxWaiting else {
+                return
+            }
+            do throws(Errno) { try startWorker() } catch { return }
+        }
+    }
+
     /// Serves a request that may take long. Other requests are served meanwhile.
     private func processLasting(_ buffer: inout fuse_buf) {
         bridge.beginLasting()
         turn.pass()
-        fuse_session_process_buf(pointer, &buffer)
+        serve(&buffer)
         bridge.endLasting()
     }
 
     /// Body of a worker: receives and processes requests until the connection ends or `stop` is called.
     private func serve() {
         var buffer = fuse_buf()
+        defer { free(buffer.mem) }
+        let place = watch?.enter()
+        defer { if let watch, let place { watch.leave(place) } }
         var number = turn.take()
         while fuse_session_exited(pointer) == 0 {
             if turn.isHeld(number) { turn.willRead() } else { number = turn.take() }
@@ -114,21 +144,81 @@ final class Session: @unchecked Sendable {
             if received == -EINTR { continue }
             if received <= 0 { break }
             if let operation = RequestWeight.operation(of: buffer) { bridge.counts.count(operation) }
-            let weight = RequestWeight(buffer)
-            if weight == .lasting {
-                processLasting(&buffer)
+            guard let watch, let place else {
+                process(&buffer)
                 continue
             }
-            if isWorthAnotherWorker(weight) { turn.pass() } else { turn.keep() }
-            fuse_session_process_buf(pointer, &buffer)
+            processWatched(&buffer, watch, place)
+            if !turn.isHeld(number), retireIfSurplus() { return }
         }
         fuse_session_exit(pointer)
-        free(buffer.mem)
         // The next worker to take the turn finds that the session has exited.
         turn.pass()
         if running.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
             control.send(.ended)
         }
+    }
+
+    private func process(_ buffer: inout fuse_buf) {
+        let weight = RequestWeight(buffer)
+        if weight == .lasting { return processLasting(&buffer) }
+        if isWorthAnotherWorker(weight) { turn.pass() } else { turn.keep() }
+        serve(&buffer)
+    }
+
+    @inline(__always)
+    private func serve(_ buffer: inout fuse_buf) {
+        #if DEBUG
+            watch?.waitIfHeld(buffer)
+        #endif
+        fuse_session_process_buf(pointer, &buffer)
+    }
+
+    /// As `process`, where the host may not answer.
+    private func processWatched(_ buffer: inout fuse_buf, _ watch: RequestWatch, _ place: RequestWatch.Place)
+    {
+        switch watch.begin(buffer, by: place) {
+        case .kept: return
+        case .now: process(&buffer)
+        case .after(let number):
+            turn.pass()
+            if watch.awaitTurn(after: number, by: place) { serve(&buffer) }
+        }
+        guard let abandoned = watch.end(place) else { return }
+        refreshKernel(after: abandoned.request, buffer)
+        watch.finish(abandoned)
+        watch.serveKept(by: place) { serve(&$0) }
+    }
+
+    /// Drops from the kernel's caches what a request may have changed whose answer came too late.
+    private func refreshKernel(after request: RequestHeader, _ buffer: fuse_buf) {
+        guard request.changes, let observer else { return }
+        let effect = request.effect(buffer)
+        for dentry in effect.names {
+            observer.invalidateEntry(parent: dentry.parent, name: Name(dentry.name), isInDay: true)
+        }
+        for ino in effect.inodes { observer.invalidateInode(ino) }
+        // A name that is gone was one of several, maybe.
+        if !effect.names.isEmpty { bridge.library.announceUnwritten() }
+    }
+
+    /// Returns whether the calling worker is one too many, and must return.
+    private func retireIfSurplus() -> Bool {
+        var workerCount = running.load(ordering: .relaxed)
+        while workerCount > Self.workersMax {
+            let (isExchanged, seen) = running.compareExchange(
+                expected: workerCount, desired: workerCount - 1, ordering: .acquiringAndReleasing)
+            if isExchanged {
+                workers.withLock { workers in
+                    // One that is not in the list yet is joined at the end.
+                    guard let index = workers.firstIndex(where: \.isCurrent) else { return }
+                    workers.remove(at: index).detach()
+                }
+                return true
+            }
+            workerCount = seen
+        }
+        return false
     }
 
     private func isWorthAnotherWorker(_ weight: RequestWeight) -> Bool {
@@ -144,6 +234,9 @@ final class Session: @unchecked Sendable {
         return poll(&connection, 1, 0) == 1
     }
 
+    /// The number of workers.
+    var workerCount: Int { running.load(ordering: .relaxed) }
+
     /// Whether the kernel still has the mount, in any directory or for an open file.
     var isConnected: Bool {
         var connection = pollfd(fd: descriptor, events: 0, revents: 0)
@@ -154,12 +247,20 @@ final class Session: @unchecked Sendable {
     func stop() {
         WorkerThread.prepareInterrupts()
         fuse_session_exit(pointer)
-        // A worker may have read the flag but not yet be in read(2), so it is interrupted until it has ended.
+        interruptWorkers()
+        watch?.stop()
+        // The watch may have started one more.
+        interruptWorkers()
+        join()
+    }
+
+    /// Returns when no worker is left. One may have read the flag but not yet be in read(2), so it is interrupted until
+    /// it has ended.
+    private func interruptWorkers() {
         while running.load(ordering: .acquiring) > 0 {
             workers.withLock { workers in for worker in workers { worker.interrupt() } }
             usleep(2_000)
         }
-        join()
     }
 
     /// Waits for the workers, which have ended or are about to.

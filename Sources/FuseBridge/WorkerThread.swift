@@ -32,6 +32,12 @@ struct WorkerThread: Sendable {
 
     func join() { pthread_join(thread, nil) }
 
+    /// Whether this is the calling thread.
+    var isCurrent: Bool { pthread_equal(thread, pthread_self()) != 0 }
+
+    /// In place of `join`.
+    func detach() { pthread_detach(thread) }
+
     /// A signal without any other use here, ignored by default. It only makes a blocked system call return EINTR.
     private static let wakeSignal = SIGURG
 

@@ -142,6 +142,7 @@ private func openAndMount(
     do {
         var mountOptions = daemon.words.mountOptions
         mountOptions.readOnly = library.isReadOnly
+        mountOptions.hostMayNotAnswer = Vault.hostTraits(of: vault).tellsWaiting
         let session = try MountSession.mount(library, at: place, options: mountOptions)
         return (library, session)
     } catch {

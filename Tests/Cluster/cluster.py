@@ -116,6 +116,7 @@ def promises(desk):
     require(writer.poll() is None or writer.returncode == 0, "a write fails while the OSD is away")
     desk.cluster.start_osd()
     require(writer.wait(120) == 0, "a write fails after the OSD is back")
+    killed(desk, content)
     print("cluster: an OSD that is away for longer than a lock lasts")
     desk.cluster.kill_osd()
     writer = subprocess.Popen(["cp", desk.dir / "copy/obscura.vault", a / "albums/waits"])
@@ -166,6 +167,47 @@ def promises(desk):
     same(a, {**content, "after": b"room again"})
     require(not (a / "albums/waits").exists(), "what was removed is there")
     desk.unmount(a)
+
+
+def killed(desk, content):
+    """Programs that are killed while the OSD is stopped end; the mount goes on with it."""
+    print("cluster: programs that are killed while the OSD is stopped")
+    a = desk.places[0]
+    name = next(name for name, some in content.items() if len(some) > 4_000_000)
+    for directory in ["from", "into", "gone", "open", "list"]:
+        (a / "albums" / directory).mkdir()
+    for file in ["from/x", "gone/x", *[f"list/{number}" for number in range(200)]]:
+        put(a / "albums" / file, file.encode())
+    # Nothing is in any cache.
+    desk.unmount(a)
+    desk.mount(a)
+    desk.cluster.pids["osd.0"].send_signal(signal.SIGSTOP)
+    try:
+        commands = [
+            ["cat", name], ["ls", "-l", "list"], ["mv", "from/x", "into/y"], ["rm", "gone/x"],
+            ["dd", "if=/dev/zero", "of=written", "bs=1M", "count=80"], ["find", a, "-type", "f"],
+            ["sh", "-c", f"exec 3>open/x; echo accepted >&3; exec cat {name}"],
+        ]
+        programs = [
+            subprocess.Popen(command, cwd=a / "albums", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for command in commands
+        ]
+        time.sleep(5)
+        for command, program in zip(commands, programs):
+            require(program.poll() is None, f"{command[0]} does not wait for a stopped OSD")
+            program.kill()
+        for command, program in zip(commands, programs):
+            try:
+                program.wait(60)
+            except subprocess.TimeoutExpired:
+                raise Failed(f"{command[0]} is killed and waits") from None
+    finally:
+        desk.cluster.pids["osd.0"].send_signal(signal.SIGCONT)
+    require((a / "albums" / name).read_bytes() == content[name], f"{name} differs")
+    require((a / "albums/from/x").exists() != (a / "albums/into/y").exists(), "a file is moved by half")
+    desk.unmount(a)
+    desk.check()
+    desk.mount(a)
 
 
 def copies(desk, content):

@@ -221,6 +221,19 @@ public final class Library: @unchecked Sendable {
         }
     }
 
+    /// Takes back the reference to an inode that came with an entry, because the kernel did not receive the answer.
+    public func takeBack(_ ino: UInt64) {
+        // Of other inodes references are not counted.
+        if case .thumbnail(let number) = Node(ino) { virtual?.service.nodes.forget(number, count: 1) }
+    }
+
+    /// Tells the kernel that the attributes of files that changed lately may not be those that it has: for a change
+    /// whose answer it did not receive.
+    public func announceUnwritten() {
+        let inodes = (try? session.locked { tree in tree.unwrittenInodes }) ?? []
+        for ino in inodes { session.observer?.invalidateAttributes(ino) }
+    }
+
     /// Call with each request that shows that the files are in use: background thumbnails then wait, and cover traffic
     /// goes on.
     @inline(__always)
