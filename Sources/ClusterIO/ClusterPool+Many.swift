@@ -8,24 +8,27 @@ extension ClusterPool {
     package func applyAll(
         _ writes: [(object: String, steps: [Step])], _ whenFull: WhenFull = .force, except ignored: Errno
     ) throws(Errno) {
-        var (completions, requests): ([Librados.Handle], [RequestMeter.Request]) = ([], [])
-        defer { for completion in completions { Librados.release(completion) } }
+        var begun: [(completion: Librados.Handle, turn: ObjectVersions.Turn?)] = []
+        var requests: [RequestMeter.Request] = []
+        defer { for write in begun { Librados.release(write.completion) } }
         var failure: Errno?
         for write in writes {
             let request = meter.begin(.write, bytes: write.steps.reduce(0) { $0 + $1.byteCount })
             var made: Librados.Handle?
-            let status = begin(write.steps, on: write.object, whenFull, nil, nil, &made)
+            let turn = versions.begin(write.object)
+            let status = begin(write.steps, on: write.object, turn, whenFull, nil, nil, &made)
             guard status == 0, let completion = made else {
+                _ = versions.giveUp(turn, status)
                 if let made { Librados.release(made) }
                 failure = Errno(-status)
                 break
             }
-            completions.append(completion)
+            begun.append((completion, turn))
             requests.append(request)
         }
-        for completion in completions {
+        for (completion, turn) in begun {
             _ = Librados.wait(completion)
-            let result = Librados.result(completion)
+            let result = versions.end(turn, completion)
             guard result < 0, Errno(-result) != ignored else { continue }
             failure = failure ?? Errno(-result)
         }

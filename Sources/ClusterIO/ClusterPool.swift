@@ -11,6 +11,7 @@ package final class ClusterPool: @unchecked Sendable {
     let pool: Librados.Handle
     private let writes = PendingWrites()
     private let gathered = GatheredWrites()
+    var versions: ObjectVersions { writes.versions }
     let meter = RequestMeter()
     let watches = Mutex<[Watch]>([])
 
@@ -259,50 +260,58 @@ package final class ClusterPool: @unchecked Sendable {
         let write = PendingWrites.Write(writes, object, steps)
         writes.begin(write)
         write.request = meter.begin(.write, bytes: write.bytes)
+        write.turn = versions.begin(object)
         // Owned by its callback.
         let owner = Unmanaged.passRetained(write)
-        let status = begin(write.steps, on: object, whenFull, owner.toOpaque()) { completion, owner in
-            guard let completion, let owner else { return }
-            let write = Unmanaged<PendingWrites.Write>.fromOpaque(owner).takeRetainedValue()
-            write.owner.end(write, Librados.result(completion))
-        }
+        var made: Librados.Handle?
+        let status = begin(
+            write.steps, on: object, write.turn, whenFull, owner.toOpaque(),
+            {
+                completion, owner in
+                guard let completion, let owner else { return }
+                let write = Unmanaged<PendingWrites.Write>.fromOpaque(owner).takeRetainedValue()
+                write.owner.end(write, write.owner.versions.end(write.turn, completion))
+            }, &made)
+        if let made { Librados.release(made) }
         guard status != 0 else { return }
         owner.release()
-        writes.end(write, 0)
+        writes.end(write, versions.giveUp(write.turn, 0))
         throw Errno(-status)
     }
 
     /// Repeats the writes that failed, in order, before anything else is written or read.
     private func repeatFailed() throws(Errno) {
         while let write = writes.firstFailed {
-            try check(begin(write.steps, on: write.object, .force, nil, nil))
+            try check(self.write(write.steps, on: write.object, .force))
             writes.settle(write)
         }
     }
 
-    private func begin(
-        _ steps: [Step], on object: String, _ whenFull: WhenFull, _ argument: Librados.Handle?,
-        _ callback: Librados.Callback?
-    ) -> Int32 {
+    /// Does all steps at once, and returns the answer: negative for an error.
+    private func write(_ steps: [Step], on object: String, _ whenFull: WhenFull) -> Int32 {
+        let turn = versions.begin(object)
         var made: Librados.Handle?
-        let begun = begin(steps, on: object, whenFull, argument, callback, &made)
-        guard let completion = made else { return begun }
-        defer { Librados.release(completion) }
-        guard begun == 0, callback == nil else { return begun }
+        let begun = begin(steps, on: object, turn, whenFull, nil, nil, &made)
+        defer { if let made { Librados.release(made) } }
+        guard begun == 0, let completion = made else { return versions.giveUp(turn, begun) }
         let request = meter.begin(.write, bytes: steps.reduce(0) { $0 + $1.byteCount })
         return withExtendedLifetime(request) {
             _ = Librados.wait(completion)
-            return Librados.result(completion)
+            return versions.end(turn, completion)
         }
     }
 
-    /// - Parameter made: the request's completion, which belongs to the caller. Nil if there is none.
+    /// - Parameters:
+    ///   - turn: of `versions`.
+    ///   - made: the request's completion, which belongs to the caller. Nil if there is none.
     func begin(
-        _ steps: [Step], on object: String, _ whenFull: WhenFull, _ argument: Librados.Handle?,
+        _ steps: [Step], on object: String, _ turn: ObjectVersions.Turn?, _ whenFull: WhenFull,
+        _ argument: Librados.Handle?,
         _ callback: Librados.Callback?, _ made: inout Librados.Handle?
     ) -> Int32 {
         guard let write = Librados.makeWrite() else { return -ENOMEM }
         defer { Librados.releaseWrite(write) }
+        if let version = turn?.expected { Librados.addVersionCheck(write, version) }
         for step in steps { add(step, to: write) }
         let status = Librados.makeCompletion(argument, callback, &made)
         guard status == 0, let completion = made else { return status == 0 ? -ENOMEM : status }
@@ -336,7 +345,7 @@ package final class ClusterPool: @unchecked Sendable {
         _ steps: [Step], on object: String, _ whenFull: WhenFull = .force
     ) throws(Errno) {
         try settle([object])
-        try check(begin(steps, on: object, whenFull, nil, nil))
+        try check(write(steps, on: object, whenFull))
     }
 
     /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable.
@@ -354,19 +363,38 @@ package final class ClusterPool: @unchecked Sendable {
 
     // MARK: Locks and fences
 
-    /// Renews a lock without waiting for the answer, of which `ended` is told on a thread of librados.
+    /// Renews a lock without waiting for the answer, of which `ended` is told on a thread of librados. A write to a
+    /// followed object that is on its way renews it.
     package func startRenewing(
         _ lock: ClusterLock, of object: String, _ ended: @escaping @Sendable (Errno?) -> Void
     ) {
-        let renewal = Renewal(meter.begin(.other), ended)
+        let (isFree, turn) = versions.beginAtOnce(object)
+        guard isFree else { return ended(nil) }
+        let renewal = Renewal(meter.begin(.other), versions, turn, ended)
         let owner = Unmanaged.passRetained(renewal)
-        let status = begin([.lock(lock)], on: object, .force, owner.toOpaque()) { completion, owner in
-            guard let completion, let owner else { return }
-            Unmanaged<Renewal>.fromOpaque(owner).takeRetainedValue().end(Librados.result(completion))
-        }
+        var made: Librados.Handle?
+        let status = begin(
+            [.lock(lock)], on: object, turn, .force, owner.toOpaque(),
+            { completion, owner in
+                guard let completion, let owner else { return }
+                let renewal = Unmanaged<Renewal>.fromOpaque(owner).takeRetainedValue()
+                renewal.end(completion)
+            }, &made)
+        if let made { Librados.release(made) }
         guard status != 0 else { return }
         owner.release()
-        renewal.end(status)
+        renewal.giveUp(status)
+    }
+
+    /// As `take`, of an object that only the lock's holder changes. From now on each write to it asserts that nobody
+    /// else has changed it since the one before; one that finds otherwise fails with EBUSY. All have to take the lock
+    /// as well.
+    package func takeAndFollow(_ lock: ClusterLock, of object: String) throws(Errno) {
+        versions.follow(object)
+        do throws(Errno) { try apply([.lock(lock)], on: object) } catch {
+            versions.unfollow(object)
+            throw error
+        }
     }
 
     /// Takes a lock, or renews the own one. Throws EBUSY if another client holds it.
@@ -380,6 +408,7 @@ package final class ClusterPool: @unchecked Sendable {
     /// Gives a lock up, if this client holds it.
     package func giveUp(_ lock: ClusterLock, of object: String) {
         _ = asking { Librados.unlock(pool, object, ClusterLock.name, lock.cookie) }
+        versions.unfollow(object)
     }
 
     /// A number that grows with each change of an object, taking or renewing its lock included.
@@ -445,13 +474,23 @@ package struct ClusterLock: Sendable {
 /// A renewal on its way; owned by its callback.
 private final class Renewal: Sendable {
     private let request: RequestMeter.Request
+    private let versions: ObjectVersions
+    private let turn: ObjectVersions.Turn?
     private let ended: @Sendable (Errno?) -> Void
 
-    init(_ request: RequestMeter.Request, _ ended: @escaping @Sendable (Errno?) -> Void) {
-        (self.request, self.ended) = (request, ended)
+    init(
+        _ request: RequestMeter.Request, _ versions: ObjectVersions, _ turn: ObjectVersions.Turn?,
+        _ ended: @escaping @Sendable (Errno?) -> Void
+    ) {
+        (self.request, self.versions, self.turn, self.ended) = (request, versions, turn, ended)
     }
 
-    func end(_ result: Int32) { ended(result < 0 ? Errno(-result) : nil) }
+    func end(_ completion: Librados.Handle) { tell(versions.end(turn, completion)) }
+
+    /// Ends a renewal that could not be begun.
+    func giveUp(_ error: Int32) { tell(versions.giveUp(turn, error)) }
+
+    private func tell(_ result: Int32) { ended(result < 0 ? Errno(-result) : nil) }
 }
 
 /// Throws the error of a negative result.

@@ -124,6 +124,9 @@ enum Librados {
     static let isComplete = call("aio_is_complete", Plain.self)
     static let wait = call("aio_wait_for_complete", Plain.self)
     static let result = call("aio_get_return_value", Plain.self)
+    /// The version of the object that a write has made.
+    static let version = call(
+        "aio_get_version", (@Sendable @convention(c) (Handle) -> UInt64).self)
     static let release = call("aio_release", Ending.self)
     static let startRead = call(
         "aio_read",
@@ -158,6 +161,9 @@ enum Librados {
         "write_op_setxattr", (@Sendable @convention(c) (Handle, Text, Text, Int) -> Void).self)
     static let addAttributeRemoval = call(
         "write_op_rmxattr", (@Sendable @convention(c) (Handle, Text) -> Void).self)
+    /// The write fails with ERANGE or EOVERFLOW if the object has another version.
+    static let addVersionCheck = call(
+        "write_op_assert_version", (@Sendable @convention(c) (Handle, UInt64) -> Void).self)
     static let addCall = call(
         "write_op_exec",
         (@Sendable @convention(c) (

@@ -15,6 +15,8 @@ final class PendingWrites: @unchecked Sendable {
         let bytes: Int
         /// Until it is answered. Set before it is begun.
         var request: RequestMeter.Request?
+        /// Set before it is begun; nil if its object is not followed.
+        var turn: ObjectVersions.Turn?
 
         init(_ owner: PendingWrites, _ object: String, _ steps: [ClusterPool.Step]) {
             (self.owner, self.object, self.steps) = (owner, object, steps.map(\.kept))
@@ -22,6 +24,7 @@ final class PendingWrites: @unchecked Sendable {
         }
     }
 
+    let versions = ObjectVersions()
     private let lock = Lock()
     private let hasEnded = Condition()
     private var bytes = 0

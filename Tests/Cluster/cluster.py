@@ -117,6 +117,9 @@ def promises(desk):
     desk.cluster.start_osd()
     require(writer.wait(120) == 0, "a write fails after the OSD is back")
     killed(desk, content)
+    desk.unmount(a)
+    changed(desk)
+    desk.mount(a)
     print("cluster: an OSD that is away for longer than a lock lasts")
     desk.cluster.kill_osd()
     writer = subprocess.Popen(["cp", desk.dir / "copy/obscura.vault", a / "albums/waits"])
@@ -174,22 +177,23 @@ def killed(desk, content):
     print("cluster: programs that are killed while the OSD is stopped")
     a = desk.places[0]
     name = next(name for name, some in content.items() if len(some) > 4_000_000)
-    for directory in ["from", "into", "gone", "open", "list"]:
-        (a / "albums" / directory).mkdir()
+    place = a / "albums/stopped"
+    for directory in ["", "from", "into", "gone", "open", "list"]:
+        (place / directory).mkdir()
     for file in ["from/x", "gone/x", *[f"list/{number}" for number in range(200)]]:
-        put(a / "albums" / file, file.encode())
+        put(place / file, file.encode())
     # Nothing is in any cache.
     desk.unmount(a)
     desk.mount(a)
     desk.cluster.pids["osd.0"].send_signal(signal.SIGSTOP)
     try:
         commands = [
-            ["cat", name], ["ls", "-l", "list"], ["mv", "from/x", "into/y"], ["rm", "gone/x"],
+            ["cat", f"../{name}"], ["ls", "-l", "list"], ["mv", "from/x", "into/y"], ["rm", "gone/x"],
             ["dd", "if=/dev/zero", "of=written", "bs=1M", "count=80"], ["find", a, "-type", "f"],
-            ["sh", "-c", f"exec 3>open/x; echo accepted >&3; exec cat {name}"],
+            ["sh", "-c", f"exec 3>open/x; echo accepted >&3; exec cat ../{name}"],
         ]
         programs = [
-            subprocess.Popen(command, cwd=a / "albums", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             for command in commands
         ]
         time.sleep(5)
@@ -204,10 +208,39 @@ def killed(desk, content):
     finally:
         desk.cluster.pids["osd.0"].send_signal(signal.SIGCONT)
     require((a / "albums" / name).read_bytes() == content[name], f"{name} differs")
-    require((a / "albums/from/x").exists() != (a / "albums/into/y").exists(), "a file is moved by half")
+    require((place / "from/x").exists() != (place / "into/y").exists(), "a file is moved by half")
     desk.unmount(a)
     desk.check()
     desk.mount(a)
+
+
+def changed(desk):
+    """A mount publishes nothing once anybody else has changed an object with roots."""
+    print("cluster: somebody else's write to an object with roots")
+    a, vault = desk.places[0], "ceph:photos/changed"
+    for number in range(2):
+        desk.obscura("create", f"{vault}{number}", "--spaces", 1)
+        desk.mount(a, vault=f"{vault}{number}")
+        for synced in range(4):
+            put(a / "albums" / f"before{synced}", b"before")
+        # The object and its lock stay as they are.
+        for segment in range(2):
+            with desk.cluster.pool() as pool:
+                pool.set_xattr(f"changed{number}/{segment:06}.0", "somebody", b"else")
+        if number == 1:
+            # Longer than until the next renewal.
+            time.sleep(6)
+        try:
+            put(a / "albums/after", b"after")
+            raise Failed("a root is published after somebody else's write")
+        except OSError as error:
+            require(error.errno in [errno.EROFS, errno.EIO], f"after somebody else's write: {error}")
+        require("taken the space over" in desk.obscura("status"), "status does not tell of somebody else's write")
+        desk.unmount(a, "--discard")
+        desk.mount(a, vault=f"{vault}{number}")
+        require(not (a / "albums/after").exists(), "what was refused is there")
+        require((a / "albums/before3").read_bytes() == b"before", "what was synced is not there")
+        desk.unmount(a)
 
 
 def copies(desk, content):

@@ -6,8 +6,9 @@ import VaultCrypto
 /// The lock of a vault on a cluster, renewed until it is given up or lost.
 ///
 /// A lock of Ceph's ends by itself, and keeps nobody from writing. So every write to a root takes or renews it, in the
-/// same operation; and a client that takes the lock of another one that did not give it up first shuts that one out.
-/// So a lock that ended while a server was away is taken again, unless another client had it meanwhile.
+/// same operation, and asserts that the object has the version that this client gave it last; and a client that takes
+/// the lock of another one that did not give it up first shuts that one out. So a lock that ended while a server was
+/// away is taken again, unless another client had it meanwhile.
 final class ClusterLease: @unchecked Sendable {
     private let pool: ClusterPool
     private let address: ClusterAddress
@@ -78,16 +79,22 @@ final class ClusterLease: @unchecked Sendable {
 
     /// Takes an object's lock, trying for so long. Throws EBUSY if another client keeps it.
     ///
-    /// - Parameter unlessRenewed: throws that as soon as the other client renews it. Only before this client renews
-    ///   locks of its own: their versions would be taken for that.
+    /// - Parameters:
+    ///   - unlessRenewed: throws that as soon as the other client renews it. Only before this client renews locks of
+    ///     its own: their versions would be taken for that.
+    ///   - follows: see `ClusterPool.takeAndFollow`.
     private func take(
-        _ object: String, within milliseconds: Int64, unlessRenewed: Bool = false
+        _ object: String, within milliseconds: Int64, unlessRenewed: Bool = false, follows: Bool = false
     ) throws(Errno) {
         let deadline = MonotonicClock.milliseconds + milliseconds
         var version: UInt64?
         while true {
             do throws(Errno) {
-                try pool.take(clusterLock, of: object)
+                if follows {
+                    try pool.takeAndFollow(clusterLock, of: object)
+                } else {
+                    try pool.take(clusterLock, of: object)
+                }
                 return keep(object)
             } catch {
                 guard error.rawValue == EBUSY, MonotonicClock.milliseconds < deadline else { throw error }
@@ -191,7 +198,7 @@ final class ClusterLease: @unchecked Sendable {
     func requireLock(of object: String) throws(Errno) {
         try requireHeld()
         if lock.withLock({ objects.contains(object) }) { return }
-        try take(object, within: Self.endMilliseconds)
+        try take(object, within: Self.endMilliseconds, follows: true)
     }
 
     /// Gives everything up. The pool's writes have ended.
