@@ -1,3 +1,4 @@
+import CatalogueRows
 import Foundation
 import LinuxIO
 import TestSupport
@@ -62,6 +63,39 @@ import VaultFormat
         // Nothing more is found, nor is anything wrong.
         #expect(try fixture.repair()?.isEmpty == true)
         try fixture.reopen()
+    }
+
+    /// A copy would have the bytes of the other file in place of its own, which a record that is away may name: those
+    /// of an original, for example.
+    @Test func `equal files without records are no copies of each other`() throws {
+        let fixture = try Fixture()
+        let original = largeJPEG("2024-05-01", more: 1, size: 200_000)
+        for (path, seed) in [("albums/a.jpg", 5), ("albums/b.jpg", 6)] {
+            try fixture.put(path, original)
+            let handle = try fixture.open(path)
+            try fixture.write(handle, noise(50_000, seed: seed), at: 200_000)
+            try fixture.close(handle)
+        }
+        try fixture.remount()
+        let records = try fixture.library.session.locked { tree throws(FileError) in
+            try tree.tables.identities.locations(after: WellKnownInode.firstOfUsers, limit: .max).map(\.run)
+        }
+        let index = try #require(fixture.library.unlocked).index
+        let perSegment = UInt64(fixture.space.parts.disk.sectorsPerSegment)
+        for run in records {
+            try fixture.vault.damage(
+                spaceIndex: index, segment: Int(run.sector / perSegment),
+                offset: run.sector % perSegment * 512 + 200)
+        }
+        try fixture.destroyCatalogue()
+        _ = try fixture.salvage()
+        let files = try fixture.ls("albums/Recovered").map { "albums/Recovered/" + $0 }
+        #expect(try files.filter { try fixture.get($0) == original }.count == 2)
+        let inodes = try files.map(fixture.ino)
+        let contents = try fixture.library.session.locked { tree throws(FileError) in
+            try inodes.map { ino throws(FileError) in try tree.inode(ino).row.content }
+        }
+        #expect(Set(contents).count == files.count)
     }
 
     /// The segment that is away has all that tells of some photos, and the user has removed what else was found.
