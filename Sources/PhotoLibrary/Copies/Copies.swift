@@ -31,8 +31,9 @@ package final class Copies {
     /// Makes a saved file in an album a copy of a photo that was found to have the same bytes, if that is still true.
     /// Excluded are photos that the user pinned to a day, files with a name in a day, files whose name dates them to
     /// another day, and files that a repair found without their records: a record that comes back may name their
-    /// bytes, and the copy would have the photo's in their place. The sidecars beside it date the photo from then on, as if they were beside that: so the order
-    /// in which copies and sidecars come does not matter. Returns false if nothing was done.
+    /// bytes, and the copy would have the photo's in their place. The sidecars beside it date the photo from then on,
+    /// as if they were beside that: so the order in which copies and sidecars come does not matter. Returns false if
+    /// nothing was done.
     func becomeCopy(
         _ inode: Inode, _ probe: MediaProbe, named name: [UInt8], in directory: Inode, _ space: Space,
         _ change: Change
