@@ -86,4 +86,11 @@ public struct InodeFlags: OptionSet, Sendable {
     /// A file that a repair found by its bytes alone, and that nobody has written to since: its name is a number, and
     /// more of it may be found later. Of the root: records were away when a repair made the tree.
     public static let foundWithoutRecord = InodeFlags(rawValue: 4096)
+    /// A file of which a repair found newer bytes than its record names, and that nobody has written to since: its
+    /// newest record was away.
+    public static let olderRecord = InodeFlags(rawValue: 8192)
+
+    /// Whether a repair made the file without its newest record, which counts if it comes back.
+    public var isGuess: Bool { !isDisjoint(with: .guesses) }
+    public static let guesses: InodeFlags = [.foundWithoutRecord, .olderRecord]
 }

@@ -30,7 +30,7 @@ package final class Copies {
 
     /// Makes a saved file in an album a copy of a photo that was found to have the same bytes, if that is still true.
     /// Excluded are photos that the user pinned to a day, files with a name in a day, files whose name dates them to
-    /// another day, and files that a repair found without their records: a record that comes back may name their
+    /// another day, and files that a repair made without their newest records: one that comes back may name their
     /// bytes, and the copy would have the photo's in their place. The sidecars beside it date the photo from then on,
     /// as if they were beside that: so the order in which copies and sidecars come does not matter. Returns false if
     /// nothing was done.
@@ -38,7 +38,7 @@ package final class Copies {
         _ inode: Inode, _ probe: MediaProbe, named name: [UInt8], in directory: Inode, _ space: Space,
         _ change: Change
     ) throws(FileError) -> Bool {
-        guard !probe.equals.isEmpty, !directory.isDay, !inode.row.flags.contains(.foundWithoutRecord)
+        guard !probe.equals.isEmpty, !directory.isDay, !inode.row.flags.isGuess
         else { return false }
         if inode.isPhoto {
             if try tree.photos.photo(inode).isPinned || inode.row.nlink < 2 { return false }

@@ -91,7 +91,7 @@ extension TreeSession {
         file.saveAttributes()
         if file.hasNewBytes {
             inode.row.revision += 1
-            inode.row.flags.remove(.foundWithoutRecord)
+            inode.row.flags.subtract(.guesses)
         }
         tree.touch(inode)
     }

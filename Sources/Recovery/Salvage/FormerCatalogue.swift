@@ -89,9 +89,9 @@ final class FormerCatalogue {
         }
     }
 
-    /// Whether a file was made from what an earlier repair found, without its record.
+    /// Whether a file was made from what an earlier repair found, without its newest record.
     func isGuess(_ ino: UInt64) -> Bool {
-        catalogue.locked { ((try? $0.inodes.row(ino)) ?? nil)?.flags.contains(.foundWithoutRecord) ?? false }
+        catalogue.locked { ((try? $0.inodes.row(ino)) ?? nil)?.flags.isGuess ?? false }
     }
 
     /// Whether records were away when a repair made this catalogue.

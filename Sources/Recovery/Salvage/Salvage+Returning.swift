@@ -30,7 +30,7 @@ extension Salvage {
                 return
             }
             let known = former.knownBytes(of: row.content)
-            if known.lost > 0 || row.flags.contains(.foundWithoutRecord) || former.isGuess(row.ino) {
+            if known.lost > 0 || row.flags.isGuess || former.isGuess(row.ino) {
                 let stored = bytes.allocated - bytes.lostBytes
                 isMore =
                     stored > known.stored || (stored == known.stored && bytes.lostBytes < known.lost)

@@ -68,7 +68,8 @@ public final class Salvage {
     private var lastSegment = 0
     /// Whether less was found in a segment than the former state had there; nil if no former state tells.
     private var lacksSectors: Bool?
-    /// The newest commit with a record of a file that an earlier repair found without one; 0 if there is none.
+    /// The newest commit with a record of a file that an earlier repair made without the newest one; 0 if there is
+    /// none.
     private var newestGuess: UInt64 = 0
     /// The commit of the last repair, or a later one, if records were away then; else 0.
     private var newestRepair: UInt64 = 0
@@ -197,7 +198,7 @@ public final class Salvage {
                 }
                 return
             }
-            if record.row.flags.contains(.foundWithoutRecord) {
+            if record.row.flags.isGuess {
                 newestGuess = max(newestGuess, recoveredInode.generation)
             }
             if isSuperseded(record) { return }
@@ -246,7 +247,7 @@ public final class Salvage {
 
         init(_ recoveredInode: RecoveredInode) {
             ino = recoveredInode.record.row.ino
-            isGuess = recoveredInode.record.row.flags.contains(.foundWithoutRecord)
+            isGuess = recoveredInode.record.row.flags.isGuess
             generation = recoveredInode.generation
         }
 

@@ -31,8 +31,8 @@ struct SalvagedTree {
     private var kept: [(photo: UInt64, name: DentryRow)] = []
     /// Contents without a file, of which some bytes were found.
     private let nameless: Set<UInt64>
-    /// Contents of which bytes were found that no record tells of.
-    private let hasUnnamed: Set<UInt64>
+    /// By content of which bytes were found that no record names: the newest commit that wrote some.
+    private let unnamedCommits: [UInt64: UInt64]
     /// Records of inodes in the tree.
     private var placed: [FoundRecord] = []
     /// Sectors that rows name.
@@ -53,7 +53,8 @@ struct SalvagedTree {
     package init(_ salvage: Salvage, _ tree: Tree) {
         (self.salvage, self.tree) = (salvage, tree)
         nameless = Set(salvage.nameless.map(\.content))
-        hasUnnamed = Set(salvage.unnamed.map(\.state.content))
+        unnamedCommits = Dictionary(
+            salvage.unnamed.map { ($0.state.content, $0.state.commit) }, uniquingKeysWith: max)
     }
 
     var now: Timestamp { .now() }
@@ -273,7 +274,7 @@ struct SalvagedTree {
                 return false
             }
             // Bytes that are newer than the record may have been found.
-            bytes.isGuess = bytes.isGuess || (bytes.pieces.isEmpty && hasUnnamed.contains(row.content))
+            bytes.isGuess = bytes.isGuess || (bytes.pieces.isEmpty && unnamedCommits[row.content] != nil)
             if bytes.isGone, nameless.contains(row.content) {
                 // The number stays with what was found of the content: an older version, without a name.
                 row.content = tree.counters.content
@@ -297,6 +298,7 @@ struct SalvagedTree {
             if row.size > Geometry.fileBytesMax { row.size = bytes.pieces.last?.run.end ?? 0 }
             row.flags.remove(.shared)
             if bytes.isGuess { row.flags.insert(.foundWithoutRecord) }
+            if unnamedCommits[row.content] ?? 0 > recoveredInode.generation { row.flags.insert(.olderRecord) }
             if users[row.content] == nil { try addRows(bytes, of: row.content) }
             users[row.content, default: []].append(row.ino)
         }

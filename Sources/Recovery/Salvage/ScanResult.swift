@@ -19,8 +19,8 @@ package struct FoundRecord: Sendable {
     package var id: UInt64
     package var run: ExtentRun
     package var history: RecordedHistory
-    /// Whether it is of a file that a repair found without its record, or of the root of a tree that a repair made
-    /// while records were away.
+    /// Whether it is of a file that a repair made without its newest record, or of the root of a tree that a repair
+    /// made while records were away.
     package var isGuess = false
 }
 
@@ -59,7 +59,7 @@ package struct ScanResult: Sendable {
             guard let (history, recorded) = unsafe Recorded.decode(plain) else { return }
             var record = FoundRecord(id: descriptor.content, run: run, history: history)
             if case .inode(let told) = recorded {
-                record.isGuess = told.row.flags.contains(.foundWithoutRecord)
+                record.isGuess = told.row.flags.isGuess
             }
             records.append(record)
             return

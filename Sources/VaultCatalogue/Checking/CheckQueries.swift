@@ -90,7 +90,7 @@ public final class CheckQueries {
     /// Whether a repair has missed records: there are files without theirs, unchanged since, or the root says so.
     public func hasMissedRecords() throws(FileError) -> Bool {
         let query = connection.prepare("SELECT 1 FROM inode WHERE flags & ? LIMIT 1")
-        query.bind(1, Int64(InodeFlags.foundWithoutRecord.rawValue))
+        query.bind(1, InodeFlags.guesses.rawValue)
         return try query.one { _ in true } ?? false
     }
 }

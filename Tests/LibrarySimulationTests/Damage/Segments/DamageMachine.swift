@@ -224,6 +224,12 @@ final class DamageMachine {
         if (isAll || !isRolledBack) && !isTaken && !isReplaced {
             let paths = before.whole.filter { missing.contains($0.value) }.keys.sorted()
             try require(missing.isEmpty, "\(missing.count) files are lost of \(contents.count): \(paths)")
+            if hasEdits, isAll, !isRolledBack {
+                let other = before.whole.keys.filter {
+                    $0.hasPrefix("albums/") && last.whole[$0] != before.whole[$0]
+                }
+                try require(other.isEmpty, "these have other bytes under their names: \(other.sorted())")
+            }
         }
     }
 
