@@ -41,7 +41,7 @@ struct RequestHeader {
         return !Operation.reading.contains(operation)
     }
 
-    /// What the kernel may have cached and the request may have changed.
+    /// Inodes and names that a request may have changed, of which the kernel may have cached the state before.
     struct Effect: Equatable {
         /// Files whose attributes and bytes, directories whose attributes and listings.
         var inodes: [UInt64] = []

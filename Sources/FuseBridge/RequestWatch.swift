@@ -56,7 +56,7 @@ final class RequestWatch: @unchecked Sendable {
     private var places: [Place] = []
     /// Requests that were abandoned so far.
     private var count: UInt64 = 0
-    /// Those that are being served still, and whether they change the tree.
+    /// Abandoned requests that their workers still serve, by number: whether each changes the tree.
     private var abandoned: [UInt64: Bool] = [:]
     /// In the order in which they came.
     private var kept: [Kept] = []

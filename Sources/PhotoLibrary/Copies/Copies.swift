@@ -38,8 +38,9 @@ package final class Copies {
         _ inode: Inode, _ probe: MediaProbe, named name: [UInt8], in directory: Inode, _ space: Space,
         _ change: Change
     ) throws(FileError) -> Bool {
-        guard !probe.equals.isEmpty, !directory.isDay, !inode.row.flags.isGuess
-        else { return false }
+        guard !probe.equals.isEmpty, !directory.isDay, !inode.row.flags.isGuess else {
+            return false
+        }
         if inode.isPhoto {
             if try tree.photos.photo(inode).isPinned || inode.row.nlink < 2 { return false }
         } else if try tree.moments.moment(of: inode) != nil {

@@ -39,15 +39,6 @@ package struct FoundBytes {
     }
 }
 
-/// Where an extent lies in its content, and the commit that wrote it.
-struct ExtentPlace: Hashable {
-    private let offset, generation, epoch: UInt64
-
-    init(_ extent: ExtentRun) {
-        (offset, generation, epoch) = (extent.offset, extent.generation, extent.epoch)
-    }
-}
-
 /// The extents that were found, by sector and by content.
 package struct FoundContents {
     /// By sector.
@@ -261,9 +252,13 @@ package struct FoundContents {
     /// The extents of a content, by offset. A commit may have written a chunk twice before it was published: of two
     /// such extents one in `sectors` excludes the other.
     private func distinctExtents(of content: UInt64, preferring sectors: RangeSet<UInt64>) -> [ExtentRun] {
+        struct Place: Hashable { var offset, generation, epoch: UInt64 }
+        func place(_ extent: ExtentRun) -> Place {
+            Place(offset: extent.offset, generation: extent.generation, epoch: extent.epoch)
+        }
         let all = extents(of: content)
-        let preferred = Set(all.filter { sectors.contains($0.sector) }.map(ExtentPlace.init))
-        return all.filter { sectors.contains($0.sector) || !preferred.contains(ExtentPlace($0)) }
+        let preferred = Set(all.filter { sectors.contains($0.sector) }.map(place))
+        return all.filter { sectors.contains($0.sector) || !preferred.contains(place($0)) }
     }
 
     /// Extents of a content by chunk, those of the newest commit that wrote the chunk. Of several that begin at one

@@ -87,7 +87,7 @@ public final class CheckQueries {
         return try query.one { Int($0.integer(0)) } ?? 0
     }
 
-    /// Whether a repair has missed records: there are files without theirs, unchanged since, or the root says so.
+    /// Whether a repair has missed records: it has marked files that it made without their newest ones, or the root.
     public func hasMissedRecords() throws(FileError) -> Bool {
         let query = connection.prepare("SELECT 1 FROM inode WHERE flags & ? LIMIT 1")
         query.bind(1, InodeFlags.guesses.rawValue)

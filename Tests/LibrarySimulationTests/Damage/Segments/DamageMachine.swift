@@ -142,9 +142,13 @@ final class DamageMachine {
         }
     }
 
+    private func segmentNames() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: segments)
+    }
+
     private func files() throws -> [String: Data] {
         var found: [String: Data] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: segments) {
+        for name in try segmentNames() {
             found[name] = try Data(contentsOf: URL(fileURLWithPath: "\(segments)/\(name)"))
         }
         return found
@@ -194,11 +198,11 @@ final class DamageMachine {
         }
         // A state from before the edits has names that are others now.
         let damaged = hasEdits && isRolledBack ? nil : try? look()
-        let left = Set(try files().keys)
+        let left = Set(try segmentNames())
         try judge(try repair(), "repaired", since: damaged)
         // What the repair took for free is overwritten now: with older roots that may be photos of the newer state.
         if hasEdits, !isRolledBack { try use() }
-        let filled = Set(try files().keys)
+        let filled = Set(try segmentNames())
         var repaired = try look()
         // Bytes from before an edit, or of a removed file, which come up when newer ones are away, may go with their
         // return.
