@@ -214,7 +214,7 @@ let package = Package(
         .testTarget(name: "TestThreads", swiftSettings: settings),
         // Vaults, pictures and failures for the tests that need a whole space.
         .target(
-            name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
+            name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "ClusterIO", "LinuxIO"],
             path: "Tests/TestSupport",
             swiftSettings: settings),
         // What several tests share that looks inside of modules: a test target, as only builds for tests allow that.

@@ -2,20 +2,16 @@ import Glibc
 package import LinuxIO
 import Synchronization
 
-/// A pool of a Ceph cluster, or a namespace in it, with a connection of its own.
+/// A pool of a Ceph cluster, or a namespace in it, with a connection of its own: keeps requests in order, and repeats
+/// writes that failed.
 ///
-/// Calls come from several threads at once. A request to a server that is down waits until it is up again, as one to a
-/// disk would. The connection does not survive fork(2): connect in the process that uses it.
+/// Calls come from several threads at once.
 package final class ClusterPool: @unchecked Sendable {
-    let cluster: Librados.Handle
-    let pool: Librados.Handle
+    private let connection: any PoolConnection
     private let writes = PendingWrites()
     private let gathered = GatheredWrites()
-    var versions: ObjectVersions { writes.versions }
-    let meter = RequestMeter()
-    let watches = Mutex<[Watch]>([])
-
-    private static let connectSeconds = "15"
+    private var versions: ObjectVersions { writes.versions }
+    private let meter = RequestMeter()
 
     /// The answer of a full cluster to a write.
     package enum WhenFull: Int32 {
@@ -25,34 +21,7 @@ package final class ClusterPool: @unchecked Sendable {
         case force = 128
     }
 
-    /// Connects as the environment tells: CEPH_CONF, CEPH_ARGS, /etc/ceph/ceph.conf. Throws ELIBACC if librados is not
-    /// installed.
-    ///
-    /// - Parameter space: the namespace; empty for the pool's own.
-    package init(pool name: String, namespace space: String) throws(Errno) {
-        guard Librados.isInstalled else { throw Errno(ELIBACC) }
-        var made: Librados.Handle?
-        try check(Librados.create(&made, nil))
-        guard let cluster = made else { throw .inputOutput }
-        var opened: Librados.Handle?
-        do throws(Errno) {
-            try check(Librados.readConfiguration(cluster, nil))
-            try check(Librados.readEnvironment(cluster, nil))
-            for (key, value) in [("client_mount_timeout", Self.connectSeconds), ("admin_socket", "")] {
-                try check(Librados.set(cluster, key, value))
-            }
-            try check(Librados.connect(cluster))
-            try check(Librados.openPool(cluster, name, &opened))
-        } catch {
-            Librados.shutDown(cluster)
-            throw error
-        }
-        guard let opened else { throw .inputOutput }
-        Librados.setNamespace(opened, space)
-        // Locks are renewed there as well.
-        Librados.answerWhenFull(opened)
-        (self.cluster, pool) = (cluster, opened)
-    }
+    package init(_ connection: any PoolConnection) { self.connection = connection }
 
     /// Requests of this connection so far.
     package var counts: ClusterCounts { meter.counts }
@@ -61,11 +30,9 @@ package final class ClusterPool: @unchecked Sendable {
     package var waitingMilliseconds: Int64 { meter.waitingMilliseconds }
 
     deinit {
-        endWatches()
+        connection.endWatches()
         // Writes that fail now have no owner any more: a vault settles before it gives up its lock.
         try? settle()
-        Librados.closePool(pool)
-        Librados.shutDown(cluster)
     }
 
     // MARK: Reading
@@ -74,35 +41,24 @@ package final class ClusterPool: @unchecked Sendable {
     /// there is no such object.
     package func read(_ parts: [Read]) throws(Errno) -> [Int?] {
         try settle(Set(parts.map(\.object)))
-        var completions: [Librados.Handle] = []
-        defer { for completion in completions { Librados.release(completion) } }
+        var begun: [any PoolRequest] = []
         var requests: [RequestMeter.Request] = []
         var failure: Errno?
         for part in parts {
             requests.append(meter.begin(.read, bytes: part.bytes.count))
-            var made: Librados.Handle?
-            guard Librados.makeCompletion(nil, nil, &made) == 0, let completion = made else {
-                failure = Errno(ENOMEM)
+            do throws(Errno) {
+                begun.append(try connection.startRead(part.object, at: part.offset, into: part.bytes, nil))
+            } catch {
+                failure = error
                 break
             }
-            let status =
-                part.bytes.baseAddress.map {
-                    Librados.startRead(pool, part.object, completion, $0, part.bytes.count, part.offset)
-                } ?? -EINVAL
-            guard status == 0 else {
-                Librados.release(completion)
-                failure = Errno(-status)
-                break
-            }
-            completions.append(completion)
         }
         // The buffers belong to the requests until each is answered.
-        for completion in completions { _ = Librados.wait(completion) }
+        let results = begun.map { $0.wait().result }
         requests = []
         if let failure { throw failure }
         var counts: [Int?] = []
-        for completion in completions {
-            let result = Librados.result(completion)
+        for result in results {
             if result < 0, result != -ENOENT { throw Errno(-result) }
             counts.append(result < 0 ? nil : Int(result))
         }
@@ -111,7 +67,7 @@ package final class ClusterPool: @unchecked Sendable {
 
     /// Begins to read a part of an object, not after the writes to it. Nil if that fails.
     func startReading(_ object: String, _ range: Range<UInt64>) -> StartedRead? {
-        StartedRead(pool, object, range, meter)
+        StartedRead(connection, object, range, meter)
     }
 
     /// False only if no write to an object is on its way. Never waits.
@@ -131,67 +87,33 @@ package final class ClusterPool: @unchecked Sendable {
     /// The size of an object in bytes, after the writes to it; nil if there is none.
     package func size(of object: String) throws(Errno) -> UInt64? {
         try settle([object])
-        var (size, time) = (UInt64(0), time_t(0))
-        let status = asking { Librados.status(pool, object, &size, &time) }
-        if status == -ENOENT { return nil }
-        try check(status)
-        return size
+        do throws(Errno) {
+            return try asking { () throws(Errno) in try connection.size(of: object) }
+        } catch {
+            if error == .noEntry { return nil }
+            throw error
+        }
     }
 
     /// As `size(of:)`. Throws ETIMEDOUT if there is no answer within so long.
     package func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64? {
-        var made: Librados.Handle?
-        try check(Librados.makeCompletion(nil, nil, &made))
-        guard let completion = made else { throw Errno(ENOMEM) }
-        defer { Librados.release(completion) }
-        let size = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
-        let time = UnsafeMutablePointer<time_t>.allocate(capacity: 1)
-        let deadline = MonotonicClock.milliseconds + milliseconds
-        let begun = asking { () -> Int32 in
-            let begun = Librados.startStatus(pool, object, completion, size, time)
-            while begun == 0, Librados.isComplete(completion) == 0, MonotonicClock.milliseconds < deadline {
-                usleep(Self.answerPauseMicroseconds)
-            }
-            return begun
+        do throws(Errno) {
+            return try asking { () throws(Errno) in try connection.size(of: object, within: milliseconds) }
+        } catch {
+            if error == .noEntry { return nil }
+            throw error
         }
-        // They belong to a request that was not answered, until the process ends.
-        if begun == 0, Librados.isComplete(completion) == 0 { throw Errno(ETIMEDOUT) }
-        defer {
-            size.deallocate()
-            time.deallocate()
-        }
-        let status = begun == 0 ? Librados.result(completion) : begun
-        if status == -ENOENT { return nil }
-        try check(status)
-        return size.pointee
     }
-
-    private static let answerPauseMicroseconds: UInt32 = 500
 
     /// The names of all objects in the namespace that begin so.
     package func objects(prefix: String) throws(Errno) -> [String] {
-        var made: Librados.Handle?
-        try check(asking { Librados.beginList(pool, &made) })
-        guard let list = made else { throw .inputOutput }
-        defer { Librados.endList(list) }
-        var names: [String] = []
-        while true {
-            var entry: UnsafePointer<CChar>?
-            let status = Librados.nextInList(list, &entry, nil, nil)
-            if status == -ENOENT { return names }
-            try check(status)
-            guard let entry else { continue }
-            let name = String(cString: entry)
-            if name.hasPrefix(prefix) { names.append(name) }
-        }
+        try asking { () throws(Errno) in try connection.objects() }.filter { $0.hasPrefix(prefix) }
     }
 
     /// Bytes of the cluster: in all, and available. Nil if it does not tell.
     package func room() throws(Errno) -> (total: UInt64, available: UInt64)? {
-        var found = [UInt64](repeating: 0, count: 4)
-        try check(Librados.statistics(cluster, &found))
-        let (total, available) = (found[0] << 10, found[2] << 10)
-        return total == 0 ? nil : (total, available)
+        let room = try connection.room()
+        return room.total == 0 ? nil : room
     }
 
     // MARK: Writing
@@ -214,6 +136,14 @@ package final class ClusterPool: @unchecked Sendable {
         var kept: Step {
             if case .write(let bytes, let offset) = self { return .writeArray(Array(bytes), at: offset) }
             return self
+        }
+
+        var range: Range<UInt64>? {
+            switch self {
+            case .write(let bytes, let offset): offset..<offset + UInt64(bytes.count)
+            case .writeArray(let bytes, let offset): offset..<offset + UInt64(bytes.count)
+            default: nil
+            }
         }
 
         var byteCount: Int {
@@ -257,88 +187,112 @@ package final class ClusterPool: @unchecked Sendable {
 
     private func startNow(_ steps: [Step], on object: String, _ whenFull: WhenFull) throws(Errno) {
         try repeatFailed()
-        let write = PendingWrites.Write(writes, object, steps)
+        let write = PendingWrites.Write(object, steps)
+        if writes.mustFollow(write) {
+            connection.willWait(for: [object])
+            writes.drain([object])
+            try repeatFailed()
+        }
+        if writes.isFull(for: write) { connection.willWait(for: nil) }
         writes.begin(write)
         write.request = meter.begin(.write, bytes: write.bytes)
-        write.turn = versions.begin(object)
-        // Owned by its callback.
-        let owner = Unmanaged.passRetained(write)
-        var made: Librados.Handle?
-        let status = begin(
-            write.steps, on: object, write.turn, whenFull, owner.toOpaque(),
-            {
-                completion, owner in
-                guard let completion, let owner else { return }
-                let write = Unmanaged<PendingWrites.Write>.fromOpaque(owner).takeRetainedValue()
-                write.owner.end(write, write.owner.versions.end(write.turn, completion))
-            }, &made)
-        if let made { Librados.release(made) }
-        guard status != 0 else { return }
-        owner.release()
-        writes.end(write, versions.giveUp(write.turn, 0))
-        throw Errno(-status)
+        do throws(Errno) {
+            // Its callback shares these, and not the pool, which must not end in one.
+            try begin(write.steps, on: object, turn(of: object), whenFull) { [writes] in writes.end(write, $0)
+            }
+        } catch {
+            writes.end(write, 0)
+            throw error
+        }
     }
 
     /// Repeats the writes that failed, in order, before anything else is written or read.
     private func repeatFailed() throws(Errno) {
-        while let write = writes.firstFailed {
-            try check(self.write(write.steps, on: write.object, .force))
-            writes.settle(write)
+        while let write = writes.beginRepeating() {
+            try writes.endRepeating(write, self.write(write.steps, on: write.object, .force))
         }
     }
 
     /// Does all steps at once, and returns the answer: negative for an error.
     private func write(_ steps: [Step], on object: String, _ whenFull: WhenFull) -> Int32 {
-        let turn = versions.begin(object)
-        var made: Librados.Handle?
-        let begun = begin(steps, on: object, turn, whenFull, nil, nil, &made)
-        defer { if let made { Librados.release(made) } }
-        guard begun == 0, let completion = made else { return versions.giveUp(turn, begun) }
         let request = meter.begin(.write, bytes: steps.reduce(0) { $0 + $1.byteCount })
         return withExtendedLifetime(request) {
-            _ = Librados.wait(completion)
-            return versions.end(turn, completion)
+            do throws(Errno) {
+                return try begin(steps, on: object, turn(of: object), whenFull).wait()
+            } catch { return -error.rawValue }
         }
     }
 
-    /// - Parameters:
-    ///   - turn: of `versions`.
-    ///   - made: the request's completion, which belongs to the caller. Nil if there is none.
-    func begin(
-        _ steps: [Step], on object: String, _ turn: ObjectVersions.Turn?, _ whenFull: WhenFull,
-        _ argument: Librados.Handle?,
-        _ callback: Librados.Callback?, _ made: inout Librados.Handle?
-    ) -> Int32 {
-        guard let write = Librados.makeWrite() else { return -ENOMEM }
-        defer { Librados.releaseWrite(write) }
-        if let version = turn?.expected { Librados.addVersionCheck(write, version) }
-        for step in steps { add(step, to: write) }
-        let status = Librados.makeCompletion(argument, callback, &made)
-        guard status == 0, let completion = made else { return status == 0 ? -ENOMEM : status }
-        return Librados.startWrite(write, pool, completion, object, nil, whenFull.rawValue)
+    /// Waits until it is the turn of a write to an object; nil if that is not followed.
+    private func turn(of object: String) -> ObjectVersions.Turn? {
+        if !versions.isFree(object) { connection.willWait(for: [object]) }
+        return versions.begin(object)
     }
 
-    private func add(_ step: Step, to write: Librados.Handle) {
-        switch step {
-        case .write(let bytes, let offset):
-            if let start = bytes.baseAddress { Librados.addWrite(write, start, bytes.count, offset) }
-        case .writeArray(let bytes, let offset):
-            bytes.withUnsafeBytes { add(.write($0, at: offset), to: write) }
-        case .zeros(let range): Librados.addZeros(write, range.lowerBound, UInt64(range.count))
-        case .truncation(let size): Librados.addTruncation(write, size)
-        case .removal: Librados.addRemoval(write)
-        case .creation: Librados.addCreation(write, 1, nil)
-        case .attribute(let name, let value):
-            if value.isEmpty { return Librados.addAttributeRemoval(write, name) }
-            let bytes = value.map { CChar(bitPattern: $0) }
-            Librados.addAttribute(write, name, bytes, bytes.count)
-        case .lock(let lock):
-            lock.request.withUnsafeBytes {
-                guard let start = $0.baseAddress else { return }
-                Librados.addCall(write, "lock", "lock", start, $0.count, nil)
+    /// Begins a write that has its turn. If that fails, the turn is given up.
+    ///
+    /// - Parameter ended: called with the result, once, on any thread; not if this throws. Without it the caller waits.
+    @discardableResult
+    private func begin(
+        _ steps: [Step], on object: String, _ turn: ObjectVersions.Turn?, _ whenFull: WhenFull,
+        _ ended: (@Sendable (Int32) -> Void)? = nil
+    ) throws(Errno) -> BegunWrite {
+        var answered: PoolConnection.Answered?
+        if let ended { answered = { [versions] in ended(versions.end(turn, $0)) } }
+        do throws(Errno) {
+            let request = try connection.startWrite(
+                steps, on: object, version: turn?.expected, whenFull, answered)
+            return BegunWrite(request: request, versions: versions, turn: turn)
+        } catch {
+            versions.giveUp(turn)
+            throw error
+        }
+    }
+
+    /// A write that has begun. Whoever gave it no callback waits for it.
+    private struct BegunWrite {
+        let request: any PoolRequest
+        let versions: ObjectVersions
+        let turn: ObjectVersions.Turn?
+
+        func wait() -> Int32 { versions.end(turn, request.wait()) }
+    }
+
+    /// Does all steps of writes to different objects, and returns when all are durable or have failed. No other write
+    /// to these objects is on its way. Throws the first error, except for one kind of it.
+    package func applyAll(
+        _ writes: [(object: String, steps: [Step])], _ whenFull: WhenFull = .force, except ignored: Errno
+    ) throws(Errno) {
+        var begun: [BegunWrite] = []
+        var requests: [RequestMeter.Request] = []
+        var failure: Errno?
+        for write in writes {
+            requests.append(meter.begin(.write, bytes: write.steps.reduce(0) { $0 + $1.byteCount }))
+            do throws(Errno) {
+                begun.append(try begin(write.steps, on: write.object, turn(of: write.object), whenFull))
+            } catch {
+                failure = error
+                break
             }
         }
+        for write in begun {
+            let result = write.wait()
+            guard result < 0, Errno(-result) != ignored else { continue }
+            failure = failure ?? Errno(-result)
+        }
+        withExtendedLifetime(requests) {}
+        if let failure { throw failure }
     }
+
+    /// Removes objects, as far as they exist.
+    package func remove(_ objects: [String]) throws(Errno) {
+        for start in stride(from: 0, to: objects.count, by: Self.removedAtOnce) {
+            let some = objects[start...].prefix(Self.removedAtOnce)
+            try applyAll(some.map { ($0, [.removal]) }, except: .noEntry)
+        }
+    }
+
+    private static let removedAtOnce = 64
 
     /// Does all steps at once, after the writes to the object, and returns when they are durable.
     package func apply(
@@ -351,14 +305,17 @@ package final class ClusterPool: @unchecked Sendable {
     /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable.
     package func settle(_ objects: Set<String>? = nil) throws(Errno) {
         try gathered.flush(objects, start: startBatch)
+        connection.willWait(for: objects)
         writes.drain(objects)
         try repeatFailed()
         if objects == nil, let failure = writes.takeFailure() { throw failure }
     }
 
     /// Runs a call that waits for the answer to a request.
-    private func asking(_ call: () -> Int32) -> Int32 {
-        withExtendedLifetime(meter.begin(.other)) { call() }
+    private func asking<R>(_ call: () throws(Errno) -> R) throws(Errno) -> R {
+        let request = meter.begin(.other)
+        defer { withExtendedLifetime(request) {} }
+        return try call()
     }
 
     // MARK: Locks and fences
@@ -370,20 +327,13 @@ package final class ClusterPool: @unchecked Sendable {
     ) {
         let (isFree, turn) = versions.beginAtOnce(object)
         guard isFree else { return ended(nil) }
-        let renewal = Renewal(meter.begin(.other), versions, turn, ended)
-        let owner = Unmanaged.passRetained(renewal)
-        var made: Librados.Handle?
-        let status = begin(
-            [.lock(lock)], on: object, turn, .force, owner.toOpaque(),
-            { completion, owner in
-                guard let completion, let owner else { return }
-                let renewal = Unmanaged<Renewal>.fromOpaque(owner).takeRetainedValue()
-                renewal.end(completion)
-            }, &made)
-        if let made { Librados.release(made) }
-        guard status != 0 else { return }
-        owner.release()
-        renewal.giveUp(status)
+        let request = meter.begin(.other)
+        do throws(Errno) {
+            try begin([.lock(lock)], on: object, turn, .force) { result in
+                withExtendedLifetime(request) {}
+                ended(result < 0 ? Errno(-result) : nil)
+            }
+        } catch { ended(error) }
     }
 
     /// As `take`, of an object that only the lock's holder changes. From now on each write to it asserts that nobody
@@ -399,52 +349,53 @@ package final class ClusterPool: @unchecked Sendable {
 
     /// Takes a lock, or renews the own one. Throws EBUSY if another client holds it.
     package func take(_ lock: ClusterLock, of object: String) throws(Errno) {
-        var duration = timeval(tv_sec: Int(lock.seconds), tv_usec: 0)
-        let mayRenew: UInt8 = 1
-        try check(
-            asking { Librados.lock(pool, object, ClusterLock.name, lock.cookie, "", &duration, mayRenew) })
+        try asking { () throws(Errno) in try connection.take(lock, of: object) }
     }
 
     /// Gives a lock up, if this client holds it.
     package func giveUp(_ lock: ClusterLock, of object: String) {
-        _ = asking { Librados.unlock(pool, object, ClusterLock.name, lock.cookie) }
+        let request = meter.begin(.other)
+        connection.giveUp(lock, of: object)
+        withExtendedLifetime(request) {}
         versions.unfollow(object)
     }
 
     /// A number that grows with each change of an object, taking or renewing its lock included.
     package func version(of object: String) throws(Errno) -> UInt64 {
         guard try size(of: object) != nil else { throw .noEntry }
-        return Librados.lastVersion(pool)
+        return connection.lastVersion
     }
 
     /// The value of an attribute; empty if there is none.
     package func attribute(_ name: String, of object: String) throws(Errno) -> [UInt8] {
-        var bytes = [CChar](repeating: 0, count: 4096)
-        let count = asking { Librados.attribute(pool, object, name, &bytes, bytes.count) }
-        if count == -ENODATA { return [] }
-        try check(count)
-        return bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) }
+        do throws(Errno) {
+            return try asking { () throws(Errno) in try connection.attribute(name, of: object) }
+        } catch {
+            if error.rawValue == ENODATA { return [] }
+            throw error
+        }
     }
 
     /// The addresses by which servers know this client.
-    package func addresses() throws(Errno) -> String {
-        var made: UnsafeMutablePointer<CChar>?
-        try check(Librados.addresses(cluster, &made))
-        guard let made else { return "" }
-        defer { Librados.free(made) }
-        return String(cString: made)
-    }
+    package func addresses() throws(Errno) -> String { try connection.addresses() }
 
     /// Shuts a client out for so long. It holds at each object once one request to it was answered.
     package func fence(_ address: String, seconds: UInt32) throws(Errno) {
-        var text = Array(address.utf8CString)
-        let status = text.withUnsafeMutableBufferPointer { text -> Int32 in
-            guard let start = text.baseAddress else { return -EINVAL }
-            return Librados.block(cluster, start, seconds)
-        }
-        try check(status)
-        try check(Librados.waitForMap(cluster))
+        try connection.fence(address, seconds: seconds)
     }
+
+    // MARK: Messages between clients, by way of an object
+
+    /// See `PoolConnection.watch`.
+    package func watch(_ object: String, isGranted: @escaping @Sendable () -> Bool) throws(Errno) {
+        try connection.watch(object, isGranted: isGranted)
+    }
+
+    /// See `PoolConnection.mendWatches`.
+    package func mendWatches() { connection.mendWatches() }
+
+    /// Asks those that watch an object. Returns whether one of them grants it.
+    package func ask(_ object: String) -> Bool { connection.ask(object) }
 }
 
 /// A lock on an object that ends by itself unless it is renewed: Ceph's object class `lock`.
@@ -469,28 +420,6 @@ package struct ClusterLock: Sendable {
         let body = text(Self.name) + exclusive + text(cookie) + tag + description + duration + mayRenew
         return [1, 1] + number(UInt32(body.count)) + body
     }
-}
-
-/// A renewal on its way; owned by its callback.
-private final class Renewal: Sendable {
-    private let request: RequestMeter.Request
-    private let versions: ObjectVersions
-    private let turn: ObjectVersions.Turn?
-    private let ended: @Sendable (Errno?) -> Void
-
-    init(
-        _ request: RequestMeter.Request, _ versions: ObjectVersions, _ turn: ObjectVersions.Turn?,
-        _ ended: @escaping @Sendable (Errno?) -> Void
-    ) {
-        (self.request, self.versions, self.turn, self.ended) = (request, versions, turn, ended)
-    }
-
-    func end(_ completion: Librados.Handle) { tell(versions.end(turn, completion)) }
-
-    /// Ends a renewal that could not be begun.
-    func giveUp(_ error: Int32) { tell(versions.giveUp(turn, error)) }
-
-    private func tell(_ result: Int32) { ended(result < 0 ? Errno(-result) : nil) }
 }
 
 /// Throws the error of a negative result.

@@ -30,6 +30,9 @@ final class ObjectVersions: @unchecked Sendable {
 
     func unfollow(_ object: String) { lock.withLock { objects[object] = nil } }
 
+    /// Whether `begin` would not wait.
+    func isFree(_ object: String) -> Bool { lock.withLock { objects[object]?.isBeingWritten != true } }
+
     /// Waits until no write to an object is on its way. Nil if it is not followed; else `end` follows.
     func begin(_ object: String) -> Turn? {
         lock.withLock {
@@ -54,33 +57,24 @@ final class ObjectVersions: @unchecked Sendable {
 
     /// Returns the write's result: for one that found a version of somebody else, that another client has the lock.
     ///
-    /// - Parameters:
-    ///   - turn: nil of an object that is not followed.
-    ///   - version: of the object after the write.
-    func end(_ turn: Turn?, _ result: Int32, version: UInt64) -> Int32 {
+    /// - Parameter turn: nil of an object that is not followed.
+    func end(_ turn: Turn?, _ answer: PoolAnswer) -> Int32 {
+        let result = answer.result
         guard let turn else { return result }
         lock.withLock {
-            if result >= 0 { objects[turn.object]?.version = version }
+            if result >= 0 { objects[turn.object]?.version = answer.version }
             objects[turn.object]?.isBeingWritten = false
             hasEnded.signalAll()
         }
         return result == -ERANGE || result == -EOVERFLOW ? -EBUSY : result
     }
 
-    /// Ends the turn of a write that could not be begun. Returns its error.
-    func giveUp(_ turn: Turn?, _ error: Int32) -> Int32 {
-        guard let turn else { return error }
+    /// Ends the turn of a write that could not be begun.
+    func giveUp(_ turn: Turn?) {
+        guard let turn else { return }
         lock.withLock {
             objects[turn.object]?.isBeingWritten = false
             hasEnded.signalAll()
         }
-        return error
-    }
-}
-
-extension ObjectVersions {
-    /// As `end`, with the answer to a write.
-    func end(_ turn: Turn?, _ completion: Librados.Handle) -> Int32 {
-        end(turn, Librados.result(completion), version: Librados.version(completion))
     }
 }

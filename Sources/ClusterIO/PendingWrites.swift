@@ -8,19 +8,21 @@ import LinuxIO
 /// Unchecked Sendable: everything mutable is guarded by `lock`.
 final class PendingWrites: @unchecked Sendable {
     /// A write with bytes of its own.
-    final class Write {
-        let owner: PendingWrites
+    ///
+    /// Unchecked Sendable: `request` is set before it is begun, and then used under the lock.
+    final class Write: @unchecked Sendable {
         let object: String
         let steps: [ClusterPool.Step]
         let bytes: Int
-        /// Until it is answered. Set before it is begun.
+        /// The bytes of the object that it replaces.
+        let ranges: [Range<UInt64>]
+        /// Until it is answered.
         var request: RequestMeter.Request?
-        /// Set before it is begun; nil if its object is not followed.
-        var turn: ObjectVersions.Turn?
 
-        init(_ owner: PendingWrites, _ object: String, _ steps: [ClusterPool.Step]) {
-            (self.owner, self.object, self.steps) = (owner, object, steps.map(\.kept))
+        init(_ object: String, _ steps: [ClusterPool.Step]) {
+            (self.object, self.steps) = (object, steps.map(\.kept))
             bytes = self.steps.reduce(0) { $0 + $1.byteCount }
+            ranges = self.steps.compactMap(\.range)
         }
     }
 
@@ -28,13 +30,14 @@ final class PendingWrites: @unchecked Sendable {
     private let lock = Lock()
     private let hasEnded = Condition()
     private var bytes = 0
-    /// How many there are, by object.
-    private var counts: [String: Int] = [:]
+    /// Those on their way, by object.
+    private var begun: [String: [Write]] = [:]
     /// The error of a write that must not be repeated, since the last `takeFailure`.
     private var failure: Errno?
     /// Writes of bytes that failed, in order. They were accepted, so they are repeated.
     private var failed: [Write] = []
     private var isFullNow = false
+    private var isRepeating = false
 
     /// Most bytes that wait for an answer. Librados has copies of its own, and blocks its caller at 100 MiB.
     private static let bytesMax = 32 << 20
@@ -47,20 +50,61 @@ final class PendingWrites: @unchecked Sendable {
 
     /// Whether a write to an object is on its way, or failed and will be repeated.
     func has(_ object: String) -> Bool {
-        lock.withLock { counts[object] != nil || failed.contains { $0.object == object } }
+        lock.withLock { begun[object] != nil || failed.contains { $0.object == object } }
     }
 
-    var firstFailed: Write? { lock.withLock { failed.first } }
+    /// Whether a write replaces bytes of one that is on its way. If that failed it would be repeated, over the newer
+    /// bytes.
+    func mustFollow(_ write: Write) -> Bool {
+        lock.withLock {
+            (begun[write.object] ?? []).contains { earlier in
+                earlier.ranges.contains { range in write.ranges.contains { $0.overlaps(range) } }
+            }
+        }
+    }
 
-    /// Called once a failed write has been repeated.
-    func settle(_ write: Write) { lock.withLock { if failed.first === write { failed.removeFirst() } } }
+    // MARK: Writes that failed
+
+    /// The first write that failed, which the caller repeats; `endRepeating` follows. Nil if there is none. Waits while
+    /// another thread repeats one: a write that is repeated twice could come after newer bytes.
+    func beginRepeating() -> Write? {
+        lock.withLock {
+            while isRepeating { hasEnded.wait(lock) }
+            isRepeating = !failed.isEmpty
+            return failed.first
+        }
+    }
+
+    /// Throws if the write has failed again. Once the lock is lost all are given up, and `takeFailure` tells: so that
+    /// reads go on.
+    func endRepeating(_ write: Write, _ result: Int32) throws(Errno) {
+        let error = result < 0 ? Errno(-result) : nil
+        lock.withLock {
+            isRepeating = false
+            if error == nil { failed.removeAll { $0 === write } }
+            if let error, error.meansLockLost {
+                failed = []
+                failure = failure ?? error
+            }
+            hasEnded.signalAll()
+        }
+        if let error, !error.meansLockLost { throw error }
+    }
+
+    // MARK: Writes on their way
+
+    /// Whether `begin` waits for other writes.
+    func isFull(for write: Write) -> Bool { lock.withLock { mustWait(write) } }
+
+    /// Under the lock.
+    private func mustWait(_ write: Write) -> Bool { bytes > 0 && bytes + write.bytes > Self.bytesMax }
 
     /// Counts a write. Waits while too many bytes are on their way.
     func begin(_ write: Write) {
         lock.withLock {
-            while bytes > 0, bytes + write.bytes > Self.bytesMax { hasEnded.wait(lock) }
+            while mustWait(write) { hasEnded.wait(lock) }
             bytes += write.bytes
-            counts[write.object, default: 0] += 1
+            begun[write.object, default: []].append(write)
         }
     }
 
@@ -69,8 +113,8 @@ final class PendingWrites: @unchecked Sendable {
         lock.withLock {
             write.request = nil
             bytes -= write.bytes
-            let left = (counts[write.object] ?? 1) - 1
-            counts[write.object] = left > 0 ? left : nil
+            begun[write.object]?.removeAll { $0 === write }
+            if begun[write.object]?.isEmpty == true { begun[write.object] = nil }
             if result < 0 { fail(write, Errno(-result)) }
             hasEnded.signalAll()
         }
@@ -79,7 +123,7 @@ final class PendingWrites: @unchecked Sendable {
     /// Once the lock is lost, no write may be repeated. One that only gives room back need not be.
     private func fail(_ write: Write, _ error: Errno) {
         if error.meansNoRoom { isFullNow = true }
-        if error.rawValue == EBUSY || error.rawValue == ESHUTDOWN {
+        if error.meansLockLost {
             failure = failure ?? error
         } else if write.bytes > 0 {
             failed.append(write)
@@ -89,7 +133,7 @@ final class PendingWrites: @unchecked Sendable {
     /// Waits until no write to these objects is on its way; to any if nil.
     func drain(_ objects: Set<String>?) {
         lock.withLock {
-            while objects.map({ $0.contains { counts[$0] != nil } }) ?? !counts.isEmpty {
+            while objects.map({ $0.contains { begun[$0] != nil } }) ?? !begun.isEmpty {
                 hasEnded.wait(lock)
             }
         }
@@ -101,4 +145,9 @@ final class PendingWrites: @unchecked Sendable {
             return failure
         }
     }
+}
+
+extension Errno {
+    /// Whether another client has the lock, or has shut this one out.
+    fileprivate var meansLockLost: Bool { rawValue == EBUSY || rawValue == ESHUTDOWN }
 }

@@ -6,8 +6,8 @@ import LinuxIO
 /// Unchecked Sendable: `answer` and `request` are guarded by `lock`; the bytes are not changed once there is an answer.
 final class StartedRead: @unchecked Sendable {
     private let bytes: UnsafeMutableRawBufferPointer
-    private let pool: Librados.Handle
-    private var completion: Librados.Handle?
+    /// Set before anybody else has this object.
+    private var begun: (any PoolRequest)?
     private let lock = Lock()
     private let hasEnded = Condition()
     private var request: RequestMeter.Request?
@@ -15,31 +15,17 @@ final class StartedRead: @unchecked Sendable {
     private var answer: Int32?
 
     /// Nil if it could not be begun.
-    init?(_ pool: Librados.Handle, _ object: String, _ range: Range<UInt64>, _ meter: RequestMeter) {
+    init?(_ connection: any PoolConnection, _ object: String, _ range: Range<UInt64>, _ meter: RequestMeter) {
         bytes = .allocate(byteCount: range.count, alignment: 4096)
-        self.pool = pool
-        let owner = Unmanaged.passRetained(self)
-        let made = Librados.makeCompletion(
-            owner.toOpaque(),
-            { completion, owner in
-                guard let completion, let owner else { return }
-                Unmanaged<StartedRead>.fromOpaque(owner).takeRetainedValue().end(Librados.result(completion))
-            }, &completion)
-        guard made == 0, let completion, let start = bytes.baseAddress else {
-            owner.release()
-            return nil
-        }
         request = meter.begin(.read, bytes: range.count)
-        guard Librados.startRead(pool, object, completion, start, range.count, range.lowerBound) == 0 else {
-            owner.release()
-            return nil
-        }
+        do throws(Errno) {
+            begun = try connection.startRead(object, at: range.lowerBound, into: bytes) {
+                self.end($0.result)
+            }
+        } catch { return nil }
     }
 
-    deinit {
-        if let completion { Librados.release(completion) }
-        bytes.deallocate()
-    }
+    deinit { bytes.deallocate() }
 
     private func end(_ result: Int32) {
         lock.withLock {
@@ -52,7 +38,7 @@ final class StartedRead: @unchecked Sendable {
     /// Ends it with an error, if it is not answered yet.
     func cancel() {
         let isOver = lock.withLock { answer != nil }
-        if !isOver, let completion { _ = Librados.cancel(pool, completion) }
+        if !isOver { begun?.cancel() }
     }
 
     /// Waits for the answer, and copies the bytes from an offset on. Those that the object lacks are zeros. Returns

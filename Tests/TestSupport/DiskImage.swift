@@ -58,6 +58,8 @@ public struct FileImage: Sendable {
     public internal(set) var size: UInt64 = 0
     /// Pages from the first that have disk blocks though nothing was written to them, fallocate(2).
     var preallocated = 0
+    /// Of an object of a cluster.
+    var attributes: [String: [UInt8]] = [:]
 
     public init() {}
 

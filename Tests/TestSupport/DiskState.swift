@@ -16,6 +16,26 @@ public enum DiskEvent: Sendable {
     case syncedDirectory(Int)
     /// fdatasync(2) failed: Linux takes unwritten pages for clean, and never writes them.
     case lost(file: Int)
+    /// An attribute of an object has a new value; empty for none.
+    case attributed(file: Int, name: String, [UInt8])
+    /// An operation on an object of a cluster has begun: it happens as a whole, or not.
+    case began(ObjectOperation)
+    /// Its client knows that it has happened.
+    case answered(Int)
+    /// An operation of a client that is gone happens now.
+    case arrived(Int)
+    /// It never will, as that client is shut out.
+    case dropped(Int)
+}
+
+/// An operation on an object of a cluster.
+public struct ObjectOperation: Sendable {
+    public let number: Int
+    let object: String
+    let client: String
+    /// Whether it happens only if no other client has the object's lock.
+    let takesLock: Bool
+    let events: [DiskEvent]
 }
 
 extension DiskEvent: CustomStringConvertible {
@@ -31,6 +51,13 @@ extension DiskEvent: CustomStringConvertible {
         case .synced(let file): "sync \(file)"
         case .syncedDirectory(let directory): "sync directory \(directory)"
         case .lost(let file): "failed sync \(file)"
+        case .attributed(let file, let name, let value): "attribute \(name) of \(file): \(value.count) bytes"
+        case .began(let operation):
+            "operation \(operation.number) on \(operation.object): "
+                + operation.events.map(\.description).joined(separator: ", ")
+        case .answered(let number): "answer to \(number)"
+        case .arrived(let number): "late operation \(number)"
+        case .dropped(let number): "refused operation \(number)"
         }
     }
 }
@@ -43,6 +70,8 @@ public struct DiskState: Sendable {
     public internal(set) var durable: DiskImage
     /// Not synced, in the order in which it was done.
     public internal(set) var pending: [DiskEvent] = []
+    /// The clients of a cluster that are shut out.
+    var fenced: Set<String> = []
 
     /// A disk after a power cut: nothing is pending.
     public init(_ image: DiskImage) {
@@ -58,9 +87,14 @@ public struct DiskState: Sendable {
         case .madeDirectory:
             live.apply(event)
             durable.apply(event)
-        case .wrote, .resized, .punched, .entered:
+        case .wrote, .resized, .punched, .entered, .attributed, .began:
             live.apply(event)
             pending.append(event)
+        case .answered(let number): settle { $0 == .operation(number) }
+        case .arrived(let number):
+            for event in pending where Subject(event) == .operation(number) { live.apply(event) }
+            settle { $0 == .operation(number) }
+        case .dropped(let number): pending.removeAll { Subject($0) == .operation(number) }
         }
     }
 
@@ -79,12 +113,15 @@ public struct DiskState: Sendable {
     private enum Subject: Equatable {
         case file(Int)
         case directory(Int)
+        case operation(Int)
 
         init(_ event: DiskEvent) {
             switch event {
             case .wrote(let file, _), .resized(let file, _), .punched(let file, _), .synced(let file),
-                .lost(let file):
+                .lost(let file), .attributed(let file, _, _):
                 self = .file(file)
+            case .began(let operation): self = .operation(operation.number)
+            case .answered(let number), .arrived(let number), .dropped(let number): self = .operation(number)
             case .entered(let directory, _, _), .syncedDirectory(let directory),
                 .madeDirectory(let directory):
                 self = .directory(directory)
@@ -102,7 +139,10 @@ extension DiskImage {
         case .punched(let file, let pages): files[file]?.punch(pages)
         case .entered(let directory, let name, let inode): directories[directory, default: [:]][name] = inode
         case .madeDirectory(let inode): directories[inode] = [:]
-        case .synced, .syncedDirectory, .lost: break
+        case .attributed(let file, let name, let value):
+            files[file, default: FileImage()].attributes[name] = value.isEmpty ? nil : value
+        case .began(let operation): for event in operation.events { apply(event) }
+        case .synced, .syncedDirectory, .lost, .answered, .arrived, .dropped: break
         }
     }
 }
@@ -164,8 +204,48 @@ extension DiskState {
         return image
     }
 
+    /// The objects of a cluster when a client is gone: any part of what it had begun has happened. Of the rest, some
+    /// may still happen, until it is shut out.
+    public func afterClientLoss(
+        _ survival: Survival, using generator: inout some RandomNumberGenerator
+    ) -> DiskState {
+        var image = durable
+        var late: [DiskEvent] = []
+        let chosen = Int.random(in: 0..<max(1, pending.count), using: &generator)
+        let salt = UInt64.random(in: 0...UInt64.max, using: &generator)
+        for (index, event) in pending.enumerated() {
+            guard case .began(let operation) = event else { continue }
+            let happens =
+                switch survival {
+                case .nothing: false
+                case .everything: true
+                case .beginning: index < chosen
+                case .end: index >= chosen
+                case .someWrites, .someSectors: Bool.random(using: &generator)
+                case .allButOne: index != chosen
+                case .onlyOne: index == chosen
+                case .someFiles: isOfChosenFile(event, salt)
+                }
+            guard happens else {
+                late.append(event)
+                continue
+            }
+            image.apply(event)
+            // Operations on one object happen in order.
+            late.removeAll {
+                if case .began(let other) = $0 { other.object == operation.object } else { false }
+            }
+        }
+        var state = DiskState(image)
+        state.fenced = fenced
+        if Bool.random(using: &generator) { state.pending = late }
+        return state
+    }
+
     private func isOfChosenFile(_ event: DiskEvent, _ salt: UInt64) -> Bool {
         switch event {
+        case .began(let operation):
+            (salt >> UInt64(operation.object.utf8.reduce(0) { $0 + Int($1) } % 64)) & 1 == 1
         case .wrote(let file, _), .resized(let file, _), .punched(let file, _):
             (salt >> UInt64(file % 64)) & 1 == 1
         default: salt & 1 == 1

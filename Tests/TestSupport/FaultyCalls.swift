@@ -9,6 +9,10 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
         case error(Errno)
         /// A read or write of part of the bytes.
         case short
+        /// A request to a cluster that does what it is for, and answers an error all the same.
+        case done(Errno)
+        /// From now on the cluster refuses every request of this client.
+        case fenced
     }
 
     private struct Faults {
@@ -129,6 +133,26 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
         }
         if case .error(let error) = due { throw error }
         return due != nil
+    }
+
+    /// The fault of a request to a cluster, which counts as a call.
+    func faultOfRequest() -> MemoryPool.Fault? {
+        let due = faults.withLock { faults -> Fault? in
+            faults.callCount += 1
+            guard let next = faults.next, next.fault != .short else { return nil }
+            if next.left > 0 {
+                faults.next?.left -= 1
+                return nil
+            }
+            faults.next = nil
+            return next.fault
+        }
+        switch due {
+        case .error(let error): return .error(error)
+        case .done(let error): return .done(error)
+        case .fenced: return .fenced
+        case .short, nil: return nil
+        }
     }
 
     private func check(_ kind: KeyPath<Faults, Errno?>) throws(Errno) {

@@ -18,22 +18,23 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         var isDirectory: Bool
     }
 
-    private let lock = Lock()
+    let lock = Lock()
     // All under `lock`.
-    private var current: DiskState
+    private(set) var current: DiskState
     private var events: [DiskEvent] = []
     private let isRecording: Bool
     private var descriptors: [Int32: OpenFile] = [:]
     private var lockedBy: [Int: Int32] = [:]
     private var nextDescriptor: Int32 = 3
-    private var nextInode: Int
+    var nextInode: Int
     private var interruption: (@Sendable (DiskCall) -> Void)?
-    private var ignoredSyncs: SyncKinds = []
+    private(set) var ignoredSyncs: SyncKinds = []
     /// Syncs that succeed before one fails.
     private var syncsLeft: Int?
-    private var capacityPages = Int.max
+    private(set) var capacityPages = Int.max
     private var hasHoles = true
-    private var usedPages: Int
+    var usedPages: Int
+    private var madePool: MemoryPool?
 
     /// A disk that begins as `state`; nobody has a file of it open.
     /// - Parameter isRecording: whether there is to be a log.
@@ -92,10 +93,19 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         lock.withLock { current.settleAll() }
     }
 
+    /// The objects of a cluster, which are files here.
+    public var pool: MemoryPool {
+        lock.withLock {
+            let pool = madePool ?? MemoryPool(self)
+            madePool = pool
+            return pool
+        }
+    }
+
     /// From now on no hole can be punched or found, and no room allocated, as on sshfs.
     public func refuseHoles() { lock.withLock { hasHoles = false } }
 
-    private func note(_ event: DiskEvent) {
+    func note(_ event: DiskEvent) {
         current.apply(event)
         if isRecording { events.append(event) }
     }
@@ -149,6 +159,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
 
     /// Closes all open files, as the end of a process does.
     public func closeAll() {
+        lock.withLock({ madePool })?.killAll()
         lock.withLock {
             descriptors = [:]
             lockedBy = [:]
@@ -194,8 +205,10 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
     }
 
     /// The pages that a write leaves, each with the sectors it touched.
-    private func written(
-        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: FileImage
+    ///
+    /// - Parameter isForced: whether it goes on a full disk, too.
+    func written(
+        _ bytes: UnsafeRawBufferPointer, at offset: UInt64, in file: FileImage, isForced: Bool = false
     ) throws(Errno) -> [WrittenPage] {
         var parts: [WrittenPage] = []
         var done = 0
@@ -213,12 +226,18 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
             parts.append(WrittenPage(index: index, content: page, sectors: first..<last))
             done += length
         }
-        guard usedPages + fresh <= capacityPages else { throw .noSpace }
+        guard isForced || usedPages + fresh <= capacityPages else { throw .noSpace }
         usedPages += fresh
         return parts
     }
 
-    private func callInterruption(_ call: DiskCall) {
+    /// Under the lock.
+    func settleAll() { current.settleAll() }
+
+    /// Shuts a client of the cluster out. Under the lock.
+    func fence(_ client: String) { current.fenced.insert(client) }
+
+    func callInterruption(_ call: DiskCall) {
         let body = lock.withLock { interruption }
         body?(call)
     }

@@ -1,42 +1,104 @@
+import Dispatch
 import Glibc
 import LinuxIO
+import TestSupport
+import TestThreads
 import Testing
 
 @testable import ClusterIO
 
 /// Writes to a cluster that fail after they were accepted.
-@Suite("Space: writes to a cluster") struct PendingWritesTests {
+@Suite("Space: writes to a cluster", .waiting) struct PendingWritesTests {
     private let writes = PendingWrites()
 
     private func ended(_ step: ClusterPool.Step, _ result: Int32) -> PendingWrites.Write {
-        let write = PendingWrites.Write(writes, "object", [step])
+        let write = PendingWrites.Write("object", [step])
         writes.begin(write)
         writes.end(write, result)
         return write
     }
 
     @Test(arguments: [ENOSPC, EDQUOT, EIO, ETIMEDOUT])
-    func `accepted bytes are kept until they are repeated, in order`(error: Int32) {
+    func `accepted bytes are kept until they are repeated, in order`(error: Int32) throws {
         let first = ended(.writeArray([1], at: 0), -error)
         _ = ended(.writeArray([2], at: 0), 0)
         let third = ended(.writeArray([3], at: 0), -error)
-        #expect(writes.firstFailed === first)
-        writes.settle(first)
-        #expect(writes.firstFailed === third)
-        writes.settle(third)
-        #expect(writes.firstFailed == nil && writes.takeFailure() == nil)
+        for write in [first, third] {
+            #expect(writes.beginRepeating() === write)
+            #expect(throws: Errno(error)) { try writes.endRepeating(write, -error) }
+            #expect(writes.beginRepeating() === write)
+            try writes.endRepeating(write, 0)
+        }
+        #expect(writes.beginRepeating() == nil && writes.takeFailure() == nil)
         #expect(writes.isFull == Errno(error).meansNoRoom)
     }
 
     @Test(arguments: [EBUSY, ESHUTDOWN]) func `nothing is repeated without the lock`(error: Int32) {
         _ = ended(.writeArray([1], at: 0), -error)
-        #expect(writes.firstFailed == nil)
+        #expect(writes.beginRepeating() == nil)
         #expect(writes.takeFailure() == Errno(error) && writes.takeFailure() == nil)
+    }
+
+    @Test(arguments: [EBUSY, ESHUTDOWN]) func `what waits to be repeated is given up with the lock`(
+        error: Int32
+    ) throws {
+        let write = ended(.writeArray([1], at: 0), -EIO)
+        _ = ended(.writeArray([2], at: 0), -EIO)
+        #expect(writes.beginRepeating() === write)
+        try writes.endRepeating(write, -error)
+        #expect(writes.beginRepeating() == nil && writes.takeFailure() == Errno(error))
     }
 
     @Test func `room that is not given back holds up nothing`() {
         _ = ended(.zeros(0..<4096), -EIO)
-        #expect(writes.firstFailed == nil && writes.takeFailure() == nil)
+        #expect(writes.beginRepeating() == nil && writes.takeFailure() == nil)
+    }
+
+    @Test func `a write is repeated by one thread alone`() throws {
+        let write = ended(.writeArray([1], at: 0), -EIO)
+        #expect(writes.beginRepeating() === write)
+        let (hasBegun, found) = (DispatchSemaphore(value: 0), Found())
+        DispatchQueue.global().async { [writes] in
+            found.write = writes.beginRepeating()
+            hasBegun.signal()
+        }
+        // Without waiting it would have it by then.
+        #expect(hasBegun.wait(timeout: .now() + 0.05) == .timedOut)
+        try writes.endRepeating(write, 0)
+        #expect(hasBegun.wait(timeout: .now() + 60) == .success)
+        #expect(found.write == nil)
+    }
+
+    private final class Found: @unchecked Sendable { var write: PendingWrites.Write? }
+
+    @Test func `newer bytes wait for those on their way`() {
+        func write(_ range: Range<UInt64>, on object: String = "object") -> PendingWrites.Write {
+            PendingWrites.Write(
+                object, [.writeArray([UInt8](repeating: 1, count: range.count), at: range.lowerBound)])
+        }
+        let first = write(10..<20)
+        #expect(!writes.mustFollow(write(10..<20)))
+        writes.begin(first)
+        #expect(writes.mustFollow(write(19..<30)) && writes.mustFollow(write(0..<11)))
+        #expect(!writes.mustFollow(write(20..<30)) && !writes.mustFollow(write(0..<10)))
+        #expect(!writes.mustFollow(write(10..<20, on: "another")))
+        writes.end(first, 0)
+        #expect(!writes.mustFollow(write(10..<20)))
+    }
+
+    /// A write that fails once a newer one to the same place has begun.
+    @Test(arguments: 1...20) func `an older write is not repeated over a newer one`(seed: UInt64) throws {
+        let disk = MemoryDisk(DiskState(DiskImage()))
+        let calls = FaultyCalls(disk)
+        disk.pool.order(by: seed)
+        let pool = ClusterPool(try calls.connect(pool: "pool", namespace: ""))
+        calls.inject(.error(.inputOutput), after: 0)
+        try pool.start([.writeArray([1, 1], at: 0)], on: "a")
+        try pool.start([.writeArray([2], at: 1)], on: "a")
+        #expect(!calls.isFaultDue)
+        var bytes: [UInt8] = [0, 0]
+        #expect(try pool.read("a", at: 0, into: &bytes) == 2)
+        #expect(bytes == [1, 2])
     }
 
     @Test func `bytes are copied, and nothing is on its way when all are answered`() {

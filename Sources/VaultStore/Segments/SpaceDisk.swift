@@ -75,10 +75,7 @@ final class SpaceDisk: @unchecked Sendable {
     {
         let (segment, offset) = try place(sector, bytes.count)
         if let end { readAhead(sector, bytes.count, upTo: end) }
-        do throws(StoreError) { try host.read(segment, at: offset, into: bytes) } catch {
-            closeIfTaken(error)
-            throw error
-        }
+        try closingIfTaken { () throws(StoreError) in try host.read(segment, at: offset, into: bytes) }
     }
 
     /// Asks the host for the sectors that a program will probably read next. Only advice: a missing segment is reported
@@ -126,16 +123,18 @@ final class SpaceDisk: @unchecked Sendable {
 
     /// Closes the gate if the host refuses all writing.
     private func checkingRefusal<R>(_ body: () throws(StoreError) -> R) throws(StoreError) -> R {
-        do throws(StoreError) { return try body() } catch {
+        do throws(StoreError) { return try closingIfTaken(body) } catch {
             if case .io(let number) = error, number.refusesWriting { gate?.close(for: .io(number)) }
-            closeIfTaken(error)
             throw error
         }
     }
 
     /// Closes the gate once another computer has the vault.
-    private func closeIfTaken(_ error: StoreError) {
-        if error == .io(Errno(ESHUTDOWN)) { gate?.close(for: .claimLost) }
+    private func closingIfTaken<R>(_ body: () throws(StoreError) -> R) throws(StoreError) -> R {
+        do throws(StoreError) { return try body() } catch {
+            if error == .io(Errno(ESHUTDOWN)) { gate?.close(for: .claimLost) }
+            throw error
+        }
     }
 
     /// Makes everything durable that was written since the last call that succeeded.
@@ -188,10 +187,14 @@ final class SpaceDisk: @unchecked Sendable {
     }
 
     /// Checks that segments can be created.
-    func requireMayCreate() throws(StoreError) { try host.requireMayCreate() }
+    func requireMayCreate() throws(StoreError) {
+        try closingIfTaken { () throws(StoreError) in try host.requireMayCreate() }
+    }
 
     /// Bytes that the host has left for this user.
-    func availableBytes() throws(StoreError) -> UInt64 { try host.availableBytes() }
+    func availableBytes() throws(StoreError) -> UInt64 {
+        try closingIfTaken { () throws(StoreError) in try host.availableBytes() }
+    }
 
     // MARK: Room
 

@@ -8,7 +8,9 @@ extension ClusterAddress: HostPlace {
         hasObjects: true, showsTimesOfWrites: true, letsReadersFollow: true, tellsWaiting: true)
 
     init(_ path: String, _ calls: any FileSystemCalls) throws(VaultError) {
-        guard let address = try ClusterAddress(path) else { throw .notAVault(path) }
+        guard let address = try ClusterAddress(path, on: calls as? any ClusterCalls) else {
+            throw .notAVault(path)
+        }
         self = address
     }
 

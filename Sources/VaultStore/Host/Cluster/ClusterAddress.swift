@@ -8,16 +8,21 @@ struct ClusterAddress: Sendable, Equatable {
     let pool: String
     let namespace: String
     let name: String
+    /// The clusters of a test; nil for librados.
+    private let clusters: (any ClusterCalls)?
 
     /// Nil if the path names files. A directory of such a name is `./ceph:…`.
-    init?(_ path: String) throws(VaultError) {
+    init?(_ path: String, on clusters: (any ClusterCalls)? = nil) throws(VaultError) {
         guard isClusterPath(path) else { return nil }
         let parts = path.dropFirst(clusterPrefix.utf8.count)
             .split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard (2...3).contains(parts.count), !parts.contains("") else { throw .notAVault(path) }
         (pool, name) = (parts[0], parts[parts.count - 1])
         namespace = parts.count == 3 ? parts[1] : ""
+        self.clusters = clusters
     }
+
+    static func == (a: ClusterAddress, b: ClusterAddress) -> Bool { a.path == b.path }
 
     /// As the user typed it.
     var path: String {
@@ -25,12 +30,17 @@ struct ClusterAddress: Sendable, Equatable {
     }
 
     func connected() throws(VaultError) -> ClusterPool {
-        do throws(Errno) { return try ClusterPool(pool: pool, namespace: namespace) } catch {
+        do throws(Errno) { return try ClusterPool(connection()) } catch {
             if error.rawValue == ELIBACC {
                 throw .system(error, "a vault on a cluster takes librados2: install obscura-ceph")
             }
             throw .system(error, "cannot reach pool \(pool) of the Ceph cluster")
         }
+    }
+
+    private func connection() throws(Errno) -> any PoolConnection {
+        if let clusters { return try clusters.connect(pool: pool, namespace: namespace) }
+        return try RadosConnection(pool: pool, namespace: namespace)
     }
 
     // MARK: Objects

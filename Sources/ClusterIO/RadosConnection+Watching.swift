@@ -3,7 +3,7 @@ package import LinuxIO
 import Synchronization
 
 /// Messages between clients, by way of an object.
-extension ClusterPool {
+extension RadosConnection {
     /// A watch of an object: retained until `endWatches`, because callbacks have its address.
     ///
     /// Unchecked Sendable: `state` is used only under the lock of `watches`.
@@ -38,14 +38,12 @@ extension ClusterPool {
         { argument, message, cookie, _, _, _ in
             guard let argument else { return }
             let watch = Unmanaged<Watch>.fromOpaque(argument).takeUnretainedValue()
-            let answer = watch.isGranted() ? ClusterPool.consent : ""
+            let answer = watch.isGranted() ? RadosConnection.consent : ""
             _ = Librados.acknowledge(
                 watch.pool, watch.object, message, cookie, answer, Int32(answer.utf8.count))
         }
     }
 
-    /// Calls `isGranted` whenever another client asks by `ask`, and answers as it does. On threads of librados. A watch
-    /// that the servers forgot is registered again by `mendWatches`.
     package func watch(_ object: String, isGranted: @escaping @Sendable () -> Bool) throws(Errno) {
         let watch = Watch(pool, object, isGranted)
         var cookie: UInt64 = 0
@@ -56,8 +54,6 @@ extension ClusterPool {
         watches.withLock { $0.append(watch) }
     }
 
-    /// Registers watches again that the servers forgot, because they or this client did not answer for long. Returns at
-    /// once: what fails is tried again by the next call.
     package func mendWatches() {
         watches.withLock { watches in for watch in watches { mend(watch) } }
     }
@@ -92,7 +88,6 @@ extension ClusterPool {
         return Librados.makeCompletion(nil, nil, &made) == 0 ? made : nil
     }
 
-    /// Asks those that watch an object. Returns whether one of them grants it.
     package func ask(_ object: String) -> Bool {
         var answer: UnsafeMutablePointer<CChar>?
         var count = 0
@@ -104,7 +99,7 @@ extension ClusterPool {
         return bytes.indices.dropLast(words.count - 1).contains { bytes[$0...].starts(with: words) }
     }
 
-    func endWatches() {
+    package func endWatches() {
         let ended = watches.withLock { watches in
             defer { watches = [] }
             return watches
