@@ -1,17 +1,26 @@
 import Glibc
 import LinuxIO
 import TestSupport
+import Testing
 import VaultCrypto
 import VaultFormat
 
 @testable import VaultStore
 
-/// A vault on a disk in memory, whose space opens without a password: its key is known.
+/// A vault on a disk in memory, or on a cluster there, whose space opens without a password: its key is known.
 final class MemoryVault: Sendable {
+    /// What keeps the vault.
+    enum Host { case files, cluster }
+
+    /// Of a vault in files.
     static let path = "/vault"
+    private static let clusterPath = "ceph:pool/vault"
     static let bootPath = "/proc/sys/kernel/random/boot_id"
     private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
+    let host: Host
+    /// As a user names it.
+    let path: String
     let spaceCount: Int
     /// Segments that each of several spaces is made with.
     let segments: Int
@@ -36,16 +45,19 @@ final class MemoryVault: Sendable {
         var segments: Int { self == .usual ? 6 : 160 }
     }
 
-    convenience init(spaces: Int, _ size: SizeClass) throws {
+    convenience init(spaces: Int, _ size: SizeClass, on host: Host = .files) throws {
         try self.init(
-            spaces: spaces, segments: size.segments, segmentBytes: size.segmentBytes, limits: size.limits)
+            spaces: spaces, segments: size.segments, segmentBytes: size.segmentBytes, limits: size.limits,
+            on: host)
     }
 
     /// - Parameter segments: of each of several spaces; one space makes its own.
     init(
         spaces: Int, segments: Int, segmentBytes: UInt64 = Geometry.segmentBytesMin,
-        limits: Limits = .ofProcess
+        limits: Limits = .ofProcess, on host: Host = .files
     ) throws {
+        self.host = host
+        path = host == .files ? Self.path : Self.clusterPath
         spaceCount = spaces
         self.segments = segments
         self.segmentBytes = segmentBytes
@@ -53,8 +65,28 @@ final class MemoryVault: Sendable {
         keys = SpaceKeys(key)
         let disk = MemoryDisk(DiskState(DiskImage()))
         try disk.plant(Self.bootPath, Array("the first boot".utf8))
-        try disk.plant("\(Self.path)/\(VaultFiles.headerName)", [UInt8](repeating: 0, count: 131_072))
         let layout = SegmentLayout(spaceCount: spaces, segmentBytes: segmentBytes)
+        if host == .files {
+            try Self.plantFiles(disk, layout, segments)
+        } else {
+            try Self.plantObjects(disk, layout, segments)
+        }
+        let vault = try hostPlace(path, disk).open()
+        try vault.lock()
+        var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: Self.kdf)
+        let first = SpaceDisk(try vault.segments(of: 0, layout), layout)
+        try RootStore.format(first, PageCodec(key: keys.page), grows: spaces == 1)
+        header.setKeySlot(
+            0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
+        try header.write(to: vault)
+        vault.shared?.giveUp()
+        var state = disk.state
+        state.settleAll()
+        empty = state
+    }
+
+    private static func plantFiles(_ disk: MemoryDisk, _ layout: SegmentLayout, _ segments: Int) throws {
+        try disk.plant("\(Self.path)/\(VaultFiles.headerName)", [UInt8](repeating: 0, count: 131_072))
         if layout.isShared {
             let path = "\(Self.path)/\(SegmentLayout.sharedName)"
             try disk.plant(path, [])
@@ -64,16 +96,18 @@ final class MemoryVault: Sendable {
         } else {
             try disk.plant("\(Self.path)/\(SegmentLayout.directoryName)/nothing", [])
         }
-        let directory = try VaultFiles.open(Self.path, calls: disk)
-        var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: Self.kdf)
-        let segments = SpaceDisk(try directory.segments(of: 0, layout), layout)
-        try RootStore.format(segments, PageCodec(key: keys.page), grows: spaces == 1)
-        header.setKeySlot(
-            0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
-        try header.write(to: directory)
-        var state = disk.state
-        state.settleAll()
-        empty = state
+    }
+
+    private static func plantObjects(_ disk: MemoryDisk, _ layout: SegmentLayout, _ segments: Int) throws {
+        let address = try #require(try ClusterAddress(clusterPath))
+        disk.pool.plant(address.header, bytes: HeaderLayout.fileBytes)
+        guard layout.isShared else { return }
+        let objects = ClusterLayout(address, layout)
+        for row in 0..<segments {
+            for index in 0..<objects.objectsPerSegment {
+                disk.pool.plant(objects.object(row, index), bytes: objects.objectBytes)
+            }
+        }
     }
 
     static func password(_ text: String) -> SecretBytes {
@@ -84,12 +118,12 @@ final class MemoryVault: Sendable {
     func unlock(
         _ calls: any FileSystemCalls, host: ClaimHost = MemoryVault.host()
     ) throws -> UnlockedSpace {
-        let vault = try VaultFiles.open(Self.path, calls: calls)
+        let vault = try hostPlace(path, calls).open()
         try vault.lock()
         let header = try Header.read(from: vault, mayRepair: true)
         try vault.completeSegments(header.layout)
         return UnlockedSpace(
-            path: Self.path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
+            path: path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
             segmentBytes: segmentBytes, host: host)
     }
 
@@ -103,7 +137,8 @@ final class MemoryVault: Sendable {
 
     /// As `unlock(calls).openSpace`, with keys that were derived before.
     func openSpace(_ disk: MemoryDisk, isReadOnly: Bool = false) throws -> Space {
-        let vault = try VaultFiles.open(Self.path, calls: disk)
+        let vault = try hostPlace(path, disk).open()
+        if host == .cluster, !isReadOnly { try vault.lock() }
         let segments = SpaceDisk(
             try vault.segments(of: 0, layout, cover: nil, openMax: limits.openSegments), layout)
         let options = SpaceOptions(
@@ -123,15 +158,42 @@ final class MemoryVault: Sendable {
 
     var layout: SegmentLayout { SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes) }
 
-    /// A segment's file, and the number of its first page there; nil where it is not there, or not whole in the file of
-    /// all spaces.
-    static func segment(
-        _ number: Int, of layout: SegmentLayout, in image: DiskImage
-    ) -> (file: FileImage, firstPage: Int)? {
+    /// The pages of a segment of the first space.
+    struct SegmentImage {
+        /// Its files or objects, and the number of its first page in each; nil where one is missing.
+        var parts: [FileImage?]
+        var firstPage: Int
+        var pagesPerPart: Int
+
+        func page(_ index: Int) -> DiskPage? {
+            let (part, page) = index.quotientAndRemainder(dividingBy: pagesPerPart)
+            return part < parts.count ? parts[part]?.page(firstPage + page) : nil
+        }
+    }
+
+    /// A segment; nil where it is not there, or not whole in a vault of several spaces.
+    static func segment(_ number: Int, of layout: SegmentLayout, in image: DiskImage) -> SegmentImage? {
         let place = SegmentPlace(space: 0, number: number)
+        if image.isPool { return object(number, layout, image) }
         guard let file = image.file("\(path)/\(layout.path(place))"),
             !layout.isShared || layout.bytes(place, ofFile: file.size) == layout.segmentBytes
         else { return nil }
-        return (file, Int(layout.start(place)) / DiskPage.bytes)
+        return SegmentImage(
+            parts: [file], firstPage: Int(layout.start(place)) / DiskPage.bytes,
+            pagesPerPart: Int(layout.segmentBytes) / DiskPage.bytes)
+    }
+
+    private static func object(
+        _ number: Int, _ layout: SegmentLayout, _ image: DiskImage
+    ) -> SegmentImage? {
+        guard let address = try? ClusterAddress(clusterPath) else { return nil }
+        let objects = ClusterLayout(address, layout)
+        let parts = (0..<objects.objectsPerSegment).map { image.object(objects.object(number, $0)) }
+        guard parts[0] != nil, !layout.isShared || parts.last??.size == objects.objectBytes else {
+            return nil
+        }
+        return SegmentImage(
+            parts: parts, firstPage: Int(objects.start(0)) / DiskPage.bytes,
+            pagesPerPart: Int(objects.partBytes) / DiskPage.bytes)
     }
 }

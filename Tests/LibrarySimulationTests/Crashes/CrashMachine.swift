@@ -47,8 +47,8 @@ struct CrashMachine {
         self.vault = vault
         random = RandomSource(seed)
         let disk = MemoryDisk(vault.empty)
-        let directory = try VaultFiles.open(MemoryVault.path, calls: disk)
-        let header = try Header.read(from: directory, mayRepair: false)
+        let host = try hostPlace(vault.path, disk).open()
+        let header = try Header.read(from: host, mayRepair: false)
         var stretched: [String: SecretBytes] = [:]
         for password in ["one", "two"] {
             stretched[password] = try header.stretched(
@@ -65,7 +65,8 @@ struct CrashMachine {
     /// Works on in `state` and tries every crash of that.
     private mutating func explore(_ state: CrashState, depth: Int, aging: Int = 0) throws {
         let session = try CrashSession(
-            vault, state, isPressed: isPressed, isAuditing: isAuditing, ignoring: ignoredSyncs)
+            vault, state, isPressed: isPressed, isAuditing: isAuditing, ignoring: ignoredSyncs,
+            seed: vault.host == .cluster ? random.next() : 1)
         mountCount += 1
         session.sabotage = sabotage
         var work = CrashWork(session: session, random: RandomSource(random.next()))
@@ -92,6 +93,7 @@ struct CrashMachine {
     private mutating func judgeAll(
         _ tour: inout CrashTour, _ next: inout [CrashState], _ total: Int
     ) throws {
+        if vault.host == .cluster { return try judgeLosses(&tour, &next, total) }
         try judge(
             tour.killed(using: &random), "kill after event \(tour.eventCount)", tour.history, &next, total)
         guard !tour.now.pending.isEmpty else { return }
@@ -103,6 +105,30 @@ struct CrashMachine {
             let words = "power cut after event \(tour.eventCount): \(survival), \(seed)"
             try judge(try tour.cut(image, isRebooting: isRebooting), words, tour.history, &next, total)
         }
+    }
+
+    /// Judges the objects of a cluster as the end of a client at this moment may leave them.
+    private mutating func judgeLosses(
+        _ tour: inout CrashTour, _ next: inout [CrashState], _ total: Int
+    ) throws {
+        for _ in 0..<(tour.now.pending.isEmpty ? 1 : effort.cutsPerEvent) {
+            let survival = Survival.allCases.randomElement(using: &random) ?? .nothing
+            let seed = random.next()
+            var choice = RandomSource(seed)
+            let disk = tour.now.afterClientLoss(survival, using: &choice)
+            let words = "a client's end after event \(tour.eventCount): \(survival), \(seed)"
+            var crash = tour.lost(disk)
+            do { crash.disk = try takenOver(disk, seed) } catch { throw CrashFailure("\(words): \(error)") }
+            try judge(crash, words, tour.history, &next, total)
+        }
+    }
+
+    /// The cluster once another client has the lock. What the former one had begun may happen until then.
+    private func takenOver(_ state: DiskState, _ seed: UInt64) throws -> DiskState {
+        let disk = MemoryDisk(state, isRecording: false)
+        disk.pool.order(by: seed)
+        try hostPlace(vault.path, disk).open().lock()
+        return disk.state
     }
 
     private mutating func judge(
@@ -149,8 +175,8 @@ struct CrashMachine {
 
     private func passwordThatOpens(_ crash: CrashTour.Crash) throws -> String {
         let disk = MemoryDisk(crash.disk)
-        let directory = try VaultFiles.open(MemoryVault.path, calls: disk)
-        let header = try Header.read(from: directory, mayRepair: false)
+        let host = try hostPlace(vault.path, disk).open()
+        let header = try Header.read(from: host, mayRepair: false)
         for password in crash.passwords {
             if let key = stretched[password], try header.openKeySlots(key) != nil { return password }
         }

@@ -101,7 +101,7 @@ final class CrashSession: LibraryUser {
     /// Mounts a disk that a crash left; it must be as it was when the root that counts was published.
     init(
         _ vault: MemoryVault, _ state: CrashState, isPressed: Bool = false, isAuditing: Bool = true,
-        ignoring syncs: MemoryDisk.SyncKinds = []
+        ignoring syncs: MemoryDisk.SyncKinds = [], seed: UInt64 = 1
     ) throws {
         self.vault = vault
         self.isPressed = isPressed
@@ -109,6 +109,7 @@ final class CrashSession: LibraryUser {
         start = state.disk
         disk = MemoryDisk(state.disk)
         disk.ignoreSyncs(syncs)
+        if vault.host == .cluster { disk.pool.order(by: seed) }
         calls = FaultyCalls(disk)
         clock = Clock()
         password = state.passwords[0]
@@ -177,14 +178,17 @@ final class CrashSession: LibraryUser {
         }
         defer { abandon() }
         try publish(tree) { try library.close() }
+        // On a cluster its lock is given up.
+        opened = nil
+        disk.closeAll()
     }
 
     /// As `kill -9`: nothing more is written.
     func abandon() {
         guard let opened else { return }
         opened.abandonUnsaved()
-        self.opened = nil
         disk.closeAll()
+        self.opened = nil
     }
 
     /// Leaves little of the space, in pieces, so that freed sectors are soon used again.
@@ -358,7 +362,7 @@ final class CrashSession: LibraryUser {
         let new = password == "one" ? "two" : "one"
         note(.passwords([password, new]))
         try Vault.changePassword(
-            MemoryVault.path, old: MemoryVault.password(password), new: MemoryVault.password(new),
+            vault.path, old: MemoryVault.password(password), new: MemoryVault.password(new),
             calls: calls)
         password = new
         note(.passwords([new]))
@@ -370,7 +374,7 @@ final class CrashSession: LibraryUser {
         var count: UInt64 = 0
         while MemoryVault.segment(Int(count), of: vault.layout, in: disk.state.live) != nil { count += 1 }
         try Vault.grow(
-            MemoryVault.path, bytesPerSpace: (count + 1) * vault.segmentBytes, calls: calls
+            vault.path, bytesPerSpace: (count + 1) * vault.segmentBytes, calls: calls
         ) { _, _ in }
     }
 }

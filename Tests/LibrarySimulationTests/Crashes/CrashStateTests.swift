@@ -17,6 +17,10 @@ import Testing
         return Array(first..<first + count)
     }()
 
+    /// Those of a test, or as many as are asked for.
+    private static let clusterSeeds =
+        ProcessInfo.processInfo.environment["OBSCURA_CRASH_SEEDS"] == nil ? Array(seeds.prefix(2)) : seeds
+
     /// Vaults of one space and of several, with much room and with little; every other four of the least size.
     private func machine(_ seed: UInt64) throws -> CrashMachine {
         let size: MemoryVault.SizeClass = seed % 8 < 4 ? .least : .usual
@@ -39,12 +43,36 @@ import Testing
         print("crash: seed \(seed): \(machine.stateCount) states, \(machine.mountCount) of them mounted")
     }
 
+    // MARK: On a cluster
+
+    /// As `machine`, on a cluster, where a client is gone while some of its requests are on their way.
+    private func clusterMachine(_ seed: UInt64) throws -> CrashMachine {
+        let size: MemoryVault.SizeClass = seed % 8 < 4 ? .least : .usual
+        let spaces = seed % 2 == 0 ? (size == .least ? 3 : 2) : 1
+        var machine = try CrashMachine(try MemoryVault(spaces: spaces, size, on: .cluster), seed: seed)
+        machine.isPressed = seed % 4 > 1
+        machine.effort.depth = 2
+        machine.effort.steps = 12
+        machine.effort.mountedShare = 600
+        return machine
+    }
+
+    @Test(arguments: clusterSeeds) func `every seed leaves states that a client's end may leave on a cluster`(
+        seed: UInt64
+    ) throws {
+        var machine = try clusterMachine(seed)
+        do { try machine.run() } catch { Issue.record("seed \(seed): \(error)") }
+        print("crash: seed \(seed): \(machine.stateCount) states, \(machine.mountCount) of them mounted")
+    }
+
     // MARK: Faults that the machine must find
 
     /// Whether the machine, or a mount, finds within a few seeds the fault that `change` plants.
-    private func isFound(_ change: (inout CrashMachine) -> Void) throws -> Bool {
+    private func isFound(
+        on host: MemoryVault.Host = .files, _ change: (inout CrashMachine) -> Void
+    ) throws -> Bool {
         for seed: UInt64 in 1..<40 {
-            var machine = try machine(seed)
+            var machine = try host == .files ? machine(seed) : clusterMachine(seed)
             machine.effort.depth = 1
             machine.isFailing = false
             machine.isAuditing = false
@@ -70,6 +98,10 @@ import Testing
                     try space.parts.lock.withLock { try space.parts.freed.releaseAllTooEarly() }
                 }
             })
+    }
+
+    @Test func `answers before anything has happened are found`() throws {
+        #expect(try isFound(on: .cluster) { $0.ignoredSyncs = .files })
     }
 
     @Test func `soft roots that count in another boot are found`() throws {

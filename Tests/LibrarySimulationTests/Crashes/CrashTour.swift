@@ -18,6 +18,8 @@ struct CrashTour {
 
     private(set) var now: DiskState
     private(set) var eventCount = 0
+    /// The events by which operations began that are not answered, by their number.
+    private var unanswered: [Int: Int] = [:]
     private let log: [DiskEvent]
     private let published: [(at: Int, commit: PublishedCommit, certainty: CrashSession.Certainty)]
     private let passwords: [(at: Int, words: [String])]
@@ -41,6 +43,11 @@ struct CrashTour {
     mutating func advance() -> Bool {
         guard eventCount < log.count else { return false }
         now.apply(log[eventCount])
+        switch log[eventCount] {
+        case .began(let operation): unanswered[operation.number] = eventCount
+        case .answered(let number): unanswered[number] = nil
+        default: break
+        }
         eventCount += 1
         return true
     }
@@ -66,7 +73,10 @@ struct CrashTour {
     ) -> [PublishedCommit] {
         let resolve = published.filter { isMeant($0.commit) }
         let past = resolve.prefix { $0.at <= eventCount }
-        let safe = past.lastIndex { $0.certainty >= certainty } ?? 0
+        // What a soft commit has begun may not have happened on a cluster.
+        let oldest = unanswered.values.min() ?? .max
+        let safe =
+            past.lastIndex { $0.certainty >= certainty && ($0.commit.isDurable || $0.at <= oldest) } ?? 0
         let coming = resolve[past.endIndex...].firstIndex { $0.certainty > .tried } ?? resolve.endIndex - 1
         return safe <= coming ? resolve[safe...coming].map(\.commit) : []
     }
@@ -106,5 +116,12 @@ struct CrashTour {
         Crash(
             disk: isRebooting ? try MemoryVault.rebooted(image) : DiskState(image),
             allowed: candidates(from: .published, \.isDurable), durable: nil, passwords: currentPasswords)
+    }
+
+    /// The client of a cluster is gone, and `disk` is left.
+    func lost(_ disk: DiskState) -> Crash {
+        Crash(
+            disk: disk, allowed: candidates(from: .published) { _ in true }, durable: nil,
+            passwords: currentPasswords)
     }
 }

@@ -1,6 +1,7 @@
 import LinuxIO
 import TestSupport
 
+@testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
@@ -54,8 +55,8 @@ struct FaultCourse: Sendable {
     var callCount: Int { chapters.last?.calls.upperBound ?? 0 }
 
     /// Does the work without a failure.
-    init(spaces: Int, _ size: MemoryVault.SizeClass) throws {
-        vault = try MemoryVault(spaces: spaces, size)
+    init(spaces: Int, _ size: MemoryVault.SizeClass, on host: MemoryVault.Host = .files) throws {
+        vault = try MemoryVault(spaces: spaces, size, on: host)
         var chapters: [Chapter] = []
         var disk = vault.empty
         var before: TreeDump?
@@ -123,7 +124,7 @@ struct FaultCourse: Sendable {
                     // A segment whose sync fails when it is closed is told of by the next commit.
                     do { try step.body(session) } catch {
                         outcome = .told
-                        try FaultWork.open(session)
+                        try recover(before: index, chapter, session)
                         try step.body(session)
                     }
                 }
@@ -153,6 +154,11 @@ struct FaultCourse: Sendable {
         }
         if let failure, fault == .short { throw CrashFailure("what is short is no error: \(failure)") }
         try judgeDurable(index, chapter, session, hasFailed: failure != nil)
+        if vault.host == .cluster, try isOver(session, fault) {
+            failure = failure ?? FileError.readOnly
+            session.kill()
+            try redo(before: index, chapter, session)
+        }
         // All files but those it touches are as before.
         try FaultWork.open(session)
         try compare(session, with: chapter.tree(before: index), without: step.touched)
@@ -163,11 +169,51 @@ struct FaultCourse: Sendable {
                 throw CrashFailure("once more: \(second) after \(failure as Any), \(stop as Any)")
             }
             outcome = .told
-            try FaultWork.open(session)
+            try recover(before: index, chapter, session)
             try step.body(session)
         }
         if session.isMounted { try compare(session, with: chapter.trees[index], without: []) }
         return outcome
+    }
+
+    /// Does the steps again that were not durable when a mount ended.
+    private func redo(before index: Int, _ chapter: Chapter, _ session: FaultSession) throws {
+        let first = (chapter.steps[..<index].lastIndex { $0.isDurable } ?? -1) + 1
+        let touched = chapter.steps[first...index].flatMap(\.touched)
+        try FaultWork.open(session)
+        try compare(session, with: chapter.tree(before: first), without: touched)
+        for step in chapter.steps[first..<index] { try step.body(session) }
+        try FaultWork.open(session)
+    }
+
+    /// Mounts the vault again if it is unmounted, or read-only for good as one on a cluster may be.
+    private func recover(before index: Int, _ chapter: Chapter, _ session: FaultSession) throws {
+        if session.isMounted, vault.host == .cluster, session.library.writeStop != nil {
+            session.kill()
+            try redo(before: index, chapter, session)
+        }
+        try FaultWork.open(session)
+    }
+
+    /// Whether a mount of a vault on a cluster is read-only for good: once it is shut out, at the latest when something
+    /// is to be durable; never because a request failed without any effect.
+    private func isOver(_ session: FaultSession, _ fault: FaultyCalls.Fault) throws -> Bool {
+        guard session.isMounted else { return false }
+        if fault == .fenced {
+            // Else it was the client of `grow`, or of a mount before this one.
+            guard session.disk.pool.hasClientShutOut else { return false }
+            do {
+                try session.put("albums/late", noise(3000))
+                try session.makeDurable()
+                throw CrashFailure("something is durable although it was shut out")
+            } catch is FileError {}
+        }
+        let stop = session.library.writeStop
+        switch fault {
+        case .fenced where stop != .claimLost: throw CrashFailure("it goes on after it was shut out")
+        case .error where stop != nil: throw CrashFailure("an error ends all writing: \(stop as Any)")
+        default: return stop != nil
+        }
     }
 
     /// A power cut now leaves the files told to be durable.

@@ -1,27 +1,44 @@
 import Foundation
+import Glibc
 import LinuxIO
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import TestFixtures
+@testable import VaultStore
 
 /// Of one long piece of work each system call fails once, in every way; a test tries some, `scripts/faults` all.
 @Suite("Crashes: failures in a long workload") struct FaultCourseTests {
     struct Size: CustomTestStringConvertible {
         let spaces: Int
         let size: MemoryVault.SizeClass
-        var testDescription: String { "\(spaces) spaces, \(size)" }
+        var host = MemoryVault.Host.files
+        var testDescription: String { "\(spaces) spaces, \(size)\(host == .files ? "" : ", on a cluster")" }
+
+        func course() throws -> FaultCourse { try FaultCourse(spaces: spaces, size, on: host) }
     }
 
     private static let sizes = [
         Size(spaces: 1, size: .usual), Size(spaces: 2, size: .usual), Size(spaces: 1, size: .least),
         Size(spaces: 3, size: .least),
     ]
-    private static let courses = sizes.map { size in
-        Result { try FaultCourse(spaces: size.spaces, size.size) }
-    }
+    private static let courses = sizes.map { size in Result { try size.course() } }
+
+    /// A test tries the first; `scripts/faults cluster` all.
+    private static let clusterSizes = Array(
+        [
+            Size(spaces: 2, size: .usual, host: .cluster), Size(spaces: 1, size: .usual, host: .cluster),
+            Size(spaces: 1, size: .least, host: .cluster), Size(spaces: 3, size: .least, host: .cluster),
+        ].prefix(distance == nil ? 1 : 4))
+    private static let clusterCourses = clusterSizes.map { size in Result { try size.course() } }
+
+    static let clusterFaults: [FaultyCalls.Fault] = [
+        .error(.inputOutput), .error(.noSpace), .error(.wouldBlock), .error(Errno(ETIMEDOUT)),
+        .done(Errno(ETIMEDOUT)), .fenced,
+    ]
 
     static let faults: [FaultyCalls.Fault] = [
         .error(.inputOutput), .error(.noSpace), .error(.quotaExceeded), .error(.interrupted), .short,
@@ -44,24 +61,62 @@ import Testing
     func `a call fails, what it was for is done again, and all is as if none had`(
         number: Int, fault: FaultyCalls.Fault
     ) throws {
-        let size = Self.sizes[number].testDescription
+        if Self.onlySize.map({ $0 != number }) == true { return }
         let course = try Self.courses[number].get()
-        #expect(course.callCount > 2500)
-        let distance = Self.distance ?? course.callCount / 8
         // Others for each kind.
         let start = (Self.faults.firstIndex(of: fault) ?? 0) * 4 + number
+        suffer(course, fault, Self.sizes[number], count: 8, start: start)
+    }
+
+    @Test(arguments: clusterSizes.indices, clusterFaults)
+    func `a request to a cluster fails, what it was for is done again, and all is as if none had`(
+        number: Int, fault: FaultyCalls.Fault
+    ) throws {
+        if Self.onlySize.map({ $0 != number }) == true { return }
+        let course = try Self.clusterCourses[number].get()
+        let start = (Self.clusterFaults.firstIndex(of: fault) ?? 0) * 4 + number
+        suffer(course, fault, Self.clusterSizes[number], count: 3, start: start)
+    }
+
+    /// Tries a fault at some calls, or at those that are asked for.
+    private func suffer(
+        _ course: FaultCourse, _ fault: FaultyCalls.Fault, _ size: Size, count: Int, start: Int
+    ) {
+        #expect(course.callCount > 2500)
+        let distance = Self.distance ?? course.callCount / count
         var count = 0
         for call in stride(
             from: Self.first + start * distance / 26, to: min(Self.last, course.callCount),
             by: distance)
         {
-            if Self.onlySize.map({ $0 != number }) == true { break }
             do { try course.suffer(fault, at: call) } catch {
-                Issue.record("\(size): \(error)")
+                Issue.record("\(size.testDescription): \(error)")
             }
             count += 1
         }
-        print("faults: \(count) of \(fault) in \(course.callCount) calls, \(size)")
+        print("faults: \(count) of \(fault) in \(course.callCount) calls, \(size.testDescription)")
+    }
+
+    /// The room of a cluster, new segments, content, pages, roots.
+    @Test func `a mount that is shut out is read-only at once`() throws {
+        let vault = try MemoryVault(spaces: 1, .usual, on: .cluster)
+        var (number, isOver) = (0, false)
+        while !isOver {
+            let session = try FaultSession(vault)
+            defer { session.kill() }
+            try session.put("albums/kept", noise(300_000))
+            try session.makeDurable()
+            session.calls.inject(.fenced, after: number)
+            var isTold = false
+            do {
+                try session.put("albums/n", noise(5_000_000))
+                try session.makeDurable()
+            } catch is FileError { isTold = true }
+            isOver = session.calls.isFaultDue
+            #expect(
+                isTold != isOver && (session.library.writeStop == .claimLost) != isOver, "request \(number)")
+            number += 3
+        }
     }
 
     @Test func `a read that fails once costs no photo its day`() throws {

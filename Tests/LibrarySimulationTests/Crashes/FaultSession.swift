@@ -53,14 +53,17 @@ final class FaultSession: LibraryUser {
     func unmount() throws {
         defer { kill() }
         try library.close()
+        // On a cluster its lock is given up.
+        opened = nil
+        disk.closeAll()
     }
 
     /// Lets go of everything without another write, as the end of the process does.
     func kill() {
         guard let opened else { return }
         opened.abandonUnsaved()
-        self.opened = nil
         disk.closeAll()
+        self.opened = nil
     }
 
     /// fsync(2) of a directory.

@@ -247,7 +247,7 @@ enum FaultWork {
 
     private static func grow(_ session: FaultSession) throws {
         let bytes = UInt64(session.vault.segments + 1) * session.vault.segmentBytes
-        try Vault.grow(MemoryVault.path, bytesPerSpace: bytes, calls: session.calls) { _, _ in }
+        try Vault.grow(session.vault.path, bytesPerSpace: bytes, calls: session.calls) { _, _ in }
     }
 
     private static let sessions = all(
@@ -270,7 +270,8 @@ enum FaultWork {
                 if session.isMounted { try session.unmount() }
                 if try !opens("two", session) {
                     try Vault.changePassword(
-                        MemoryVault.path, old: MemoryVault.password("one"), new: MemoryVault.password("two"),
+                        session.vault.path, old: MemoryVault.password("one"),
+                        new: MemoryVault.password("two"),
                         calls: session.calls)
                 }
                 try open(session)
@@ -280,7 +281,7 @@ enum FaultWork {
     private static func opens(_ password: String, _ session: FaultSession) throws -> Bool {
         do throws(VaultError) {
             _ = try Vault.unlock(
-                MemoryVault.path, password: MemoryVault.password(password), readOnly: true,
+                session.vault.path, password: MemoryVault.password(password), readOnly: true,
                 calls: session.calls)
             return true
         } catch {

@@ -66,7 +66,7 @@ final class PublishedCommit: @unchecked Sendable {
             let (segment, index) = (
                 Int(sector / perSegment), Int(sector % perSegment) / Geometry.sectorsPerPage
             )
-            return (segment, index, segments[segment].flatMap { $0.file.page($0.firstPage + index) })
+            return (segment, index, segments[segment]?.page(index))
         }
         for place in places {
             let (a, b) = (page(place.sectorA), page(place.sectorB))
@@ -106,7 +106,7 @@ final class PublishedCommit: @unchecked Sendable {
     /// Whether mounting it is all that can be done to judge it.
     func isUnknown(_ root: RootRecord) -> Bool { isTried || root.generation != generation }
 
-    private func segments(on image: DiskImage) -> [(file: FileImage, firstPage: Int)?] {
+    private func segments(on image: DiskImage) -> [MemoryVault.SegmentImage?] {
         guard let layout else { return [] }
         return (0..<segmentCount).map { MemoryVault.segment($0, of: layout, in: image) }
     }
@@ -120,9 +120,9 @@ final class PublishedCommit: @unchecked Sendable {
     func damage(on image: DiskImage) -> String? {
         let segments = segments(on: image)
         func holds(_ segment: Int, _ index: Int, _ content: DiskPage?, _ sectors: Range<Int>) -> Bool {
-            guard let (file, firstPage) = segments[segment] else { return false }
+            guard let found = segments[segment] else { return false }
             guard let content else { return true }
-            return content.equals(file.page(firstPage + index), in: sectors)
+            return content.equals(found.page(index), in: sectors)
         }
         for page in pages
         where !holds(page.segmentA, page.index, page.copyA, 0..<8)
