@@ -46,6 +46,10 @@ public final class MemoryPool: @unchecked Sendable {
         let state = disk.current
         former = state.pending.compactMap { if case .began(let operation) = $0 { operation } else { nil } }
         lastNumber = former.last?.number ?? 0
+        // They may still make objects.
+        for case .entered(_, _, let inode?) in former.flatMap(\.events) {
+            disk.nextInode = max(disk.nextInode, inode + 1)
+        }
         if let found = state.live.inode(Self.path) {
             directory = found
         } else {

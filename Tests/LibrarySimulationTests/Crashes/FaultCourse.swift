@@ -182,7 +182,10 @@ struct FaultCourse: Sendable {
         let touched = chapter.steps[first...index].flatMap(\.touched)
         try FaultWork.open(session)
         try compare(session, with: chapter.tree(before: first), without: touched)
-        for step in chapter.steps[first..<index] { try step.body(session) }
+        for step in chapter.steps[first..<index] {
+            // Later steps may have moved what it is for, in a soft commit that counts.
+            do { try step.body(session) } catch FileError.noEntry {}
+        }
         try FaultWork.open(session)
     }
 

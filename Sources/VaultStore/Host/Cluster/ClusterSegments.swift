@@ -62,7 +62,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         do throws(Errno) { exist = try recent.read(reads(segment, at: offset, bytes)) } catch {
             throw failed(error)
         }
-        if !exist, !exists(segment) { throw .damaged }
+        if !exist, try !isThere(segment) { throw .damaged }
     }
 
     func willRead(_ segment: Int, _ range: Range<UInt64>) {
@@ -82,7 +82,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         _ segment: Int, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind
     ) throws(StoreError) {
         if kind != .other { lock.withLock { written = (segment, offset + UInt64(bytes.count)) } }
-        guard exists(segment) else { throw .segmentMissing(segment) }
+        guard try isThere(segment) else { throw .segmentMissing(segment) }
         try requireObjects(segment, offset..<offset + UInt64(bytes.count))
         do throws(Errno) {
             try vault.lease.requireHeld()
@@ -155,7 +155,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     func writtenBytes(_ segment: Int) throws(StoreError) -> UInt64 {
         if isShared {
-            guard exists(segment) else { throw .damaged }
+            guard try isThere(segment) else { throw .damaged }
             return segmentBytes
         }
         do throws(Errno) {
@@ -177,15 +177,19 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
 
     func isHole(_ segment: Int) -> Bool { false }
 
-    func exists(_ segment: Int) -> Bool {
+    func exists(_ segment: Int) -> Bool { (try? isThere(segment)) ?? true }
+
+    /// As `exists`. Throws if the cluster does not tell: then the segment is not missing.
+    private func isThere(_ segment: Int) throws(StoreError) -> Bool {
         if lock.withLock({ known.contains(segment) }) { return true }
-        if isShared {
-            guard segment < least.load(ordering: .relaxed) || vault.isWholeRow(segment, layout) else {
-                return false
+        do throws(Errno) {
+            if isShared {
+                let isKnown = segment < least.load(ordering: .relaxed)
+                if !isKnown, try !vault.requestWholeRow(segment, layout) { return false }
+            } else {
+                guard try pool.size(of: object(segment)) != nil else { return false }
             }
-        } else {
-            guard (try? pool.size(of: object(segment))) != nil else { return false }
-        }
+        } catch { throw failed(error) }
         lock.withLock { _ = known.insert(segment) }
         return true
     }
@@ -193,7 +197,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
     func hasRoom(for segment: Int) -> Bool { exists(segment) }
 
     func requireWritable(_ segment: Int, bytes: UInt64) throws(StoreError) {
-        guard exists(segment) else { throw .segmentMissing(segment) }
+        guard try isThere(segment) else { throw .segmentMissing(segment) }
         if try writtenBytes(segment) < bytes { throw .segmentShort(segment) }
     }
 

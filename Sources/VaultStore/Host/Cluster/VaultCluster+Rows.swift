@@ -10,7 +10,12 @@ extension VaultCluster {
     /// Whether all objects of a row are there, unless one was lost: the last one is made last, and has all its bytes
     /// only then.
     func isWholeRow(_ row: Int, _ layout: ClusterLayout) -> Bool {
-        (try? pool.size(of: layout.lastObject(row))) == layout.objectBytes
+        (try? requestWholeRow(row, layout)) ?? false
+    }
+
+    /// As `isWholeRow`. Throws if the cluster does not tell.
+    func requestWholeRow(_ row: Int, _ layout: ClusterLayout) throws(Errno) -> Bool {
+        try pool.size(of: layout.lastObject(row)) == layout.objectBytes
     }
 
     /// The number of whole rows.
