@@ -136,6 +136,15 @@ import Testing
         ("21.08.2018 beach.jpg", civil(2018, 8, 21)), ("Foto 05.06.2019.jpg", civil(2019, 6, 5)),
         ("21-08-2018.jpg", civil(2018, 8, 21)), ("08-21-2018.jpg", civil(2018, 8, 21)),
         ("2019_0203_101112_001.MP4", civil(2019, 2, 3, 10, 11, 12)),
+        ("Bildschirmfoto 2024-05-01 um 10.11.12.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("Capture d’écran 2024-05-01 à 10.11.12.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("Capture d’écran 2024-05-01 a\u{300} 10.11.12.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("Captura de Tela 2024-05-01 às 20.11.12.png", civil(2024, 5, 1, 20, 11, 12)),
+        ("Captura 2024-05-01 a las 8.11.12 p.m..png", civil(2024, 5, 1, 20, 11, 12)),
+        ("Schermata 2024-05-01 alle 10.11.12.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("Immagine 2024-05-01 alle ore 10.11.12.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("스크린샷 2024-05-01 오후 10.11.12.png", civil(2024, 5, 1)),
+        ("20.08.2018-21.08.2018.jpg", civil(2018, 8, 20)), ("2018-08-20_21.08.2018.jpg", civil(2018, 8, 20)),
     ])
     func `a name with a date gives it`(_ name: String, _ time: CivilTime) {
         #expect(find(name) == time, "\(name)")

@@ -5,8 +5,8 @@ package func hasDate(fileName: [UInt8]) -> Bool { FileNameDate.find(in: fileName
 ///
 /// Known forms: `IMG_20240501_101112`, `PXL_20240501_101112345` (UTC), `Screenshot 2024-05-01 at 10.11.12`,
 /// `2024-05-01 10_11_12`, `IMG-20240501-WA0007` (the day only), `20240501_101112`, `signal-2024-05-01-101112`,
-/// `2019_0203_101112`, `21.08.2018`, and milliseconds since 1970 after `FB_IMG_` or `mmexport` (UTC). Other digits are
-/// no date.
+/// `2019_0203_101112`, `21.08.2018`, `Bildschirmfoto 2024-05-01 um 10.11.12`, and milliseconds since 1970 after
+/// `FB_IMG_` or `mmexport` (UTC). Other digits are no date.
 ///
 /// Of a day before its month (`21-08-2018`) or behind it (`08-21-2018`) the larger number tells which is which. Where
 /// both may be months, points mean that the day comes first, as everywhere where dates have points; `05-06-2019` is the
@@ -108,8 +108,8 @@ struct FileNameDate {
     /// The time of day after a date, or midnight if there is none.
     private func time(of day: CivilDay, at index: Int) -> CivilTime? {
         var start = index
-        if name.matches(" at ", at: start) {
-            start += 4
+        if let word = Self.wordsBeforeTimes.first(where: { name.matches($0, at: start) }) {
+            start += word.utf8CodeUnitCount
         } else if isTimeSeparator(name[start]) {
             start += 1
         }
@@ -130,8 +130,10 @@ struct FileNameDate {
         return CivilTime(day)
     }
 
-    /// `10.11.12`, `10h11`, or `3.11.12 PM`. The hour may be one digit only before AM or PM.
+    /// `10.11.12`, `10h11`, or `3.11.12 PM`. The hour may be one digit only before AM or PM. `21.08.2018` is another
+    /// day.
     private func clock(of day: CivilDay, hourDigits: Int, minuteAt minute: Int) -> CivilTime? {
+        if isDateSeparator(name[minute + 2]), digitCount(at: minute + 3) == 4 { return nil }
         let hasSeconds = isClockSeparator(name[minute + 2]) && digitCount(at: minute + 3) >= 2
         var hour = value(minute - 1 - hourDigits, hourDigits)
         if let isAfternoon = isAfternoon(at: minute + (hasSeconds ? 5 : 2)) {
@@ -150,10 +152,20 @@ struct FileNameDate {
         let start =
             name[index] == UInt8(ascii: " ")
             ? index + 1 : name.matches(narrowSpace, at: index) ? index + 3 : index
+        if name.matchesIgnoringCase("p.m.", at: start) { return true }
+        if name.matchesIgnoringCase("a.m.", at: start) { return false }
         guard !ASCII.isLetter(name[start + 2]) else { return nil }
         if name.matchesIgnoringCase("PM", at: start) { return true }
         return name.matchesIgnoringCase("AM", at: start) ? false : nil
     }
+
+    /// What stands between the day and the time of screenshots of macOS and pictures of WhatsApp, in languages whose
+    /// clocks have 24 hours, and in English.
+    private static let wordsBeforeTimes: [StaticString] = [
+        " at ", " um ", " à ", " a\u{300} ", " a las ", " alle ore ", " alle ", " ore ", " om ", " às ",
+        " a\u{300}s ",
+        " klo ", " kl. ", " o ", " в ",
+    ]
 
     /// `FB_IMG_1525167072000`, `mmexport1525167072000`.
     private func milliseconds(at index: Int, length: Int) -> CivilTime? {
