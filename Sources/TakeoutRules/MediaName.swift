@@ -14,10 +14,19 @@ package enum MediaName {
         videos.contains(suffix.lowercased())
     }
 
+    /// `PXL_1.MP~2`, of an edited moving picture, without its number.
+    static func firstEdition(_ name: String) -> String {
+        guard let tilde = name.lastIndex(of: "~"), name[..<tilde].lowercased().hasSuffix(".mp") else {
+            return name
+        }
+        return String(name[..<tilde])
+    }
+
     private static let stills = suffixes(
         "jpg jpeg jpe png gif webp heic heif hif avif jxl bmp tif tiff psd ico svg dng cr2 cr3 crw nef nrw arw srf sr2 "
             + "raf rw2 orf pef srw 3fr iiq x3f rwl raw")
-    private static let videos = suffixes("mp4 mov m4v 3gp 3g2 avi mkv webm mpg mpeg mts m2ts wmv asf mp insv")
+    private static let videos = suffixes(
+        "mp4 mov m4v 3gp 3g2 avi mkv webm mpg mpeg mts m2ts wmv asf mp mv insv")
 
     private static func suffixes(_ words: String) -> Set<String> {
         Set(words.split(separator: " ").map { "." + $0 })

@@ -103,7 +103,8 @@ package struct SidecarIndex {
         return found.count == 1 ? found.first : nil
     }
 
-    /// The still of a Live Photo (`IMG_1.HEIC`, `IMG_1.MP4`) or of a moving picture (`PXL_1.MP.jpg`, `PXL_1.MP`).
+    /// The still of a Live Photo (`IMG_1.HEIC`, `IMG_1.MP4`) or of a moving picture (`PXL_1.MP.jpg` with `PXL_1.MP` or
+    /// `PXL_1.MP~2`).
     private func motion(_ media: String) -> Int? {
         let (stem, suffix) = MediaName.split(media)
         let (base, number) = Self.numbered(stem)
@@ -114,6 +115,7 @@ package struct SidecarIndex {
         }
         for key in [
             Key(base: base, number: number), Key(base: media, number: ""), Key(base: stem, number: ""),
+            Key(base: MediaName.firstEdition(media), number: ""),
         ] {
             // Where two photos have the name (`IMG_1.HEIC`, `IMG_1.JPG`), neither is known to be the one.
             let found = (stems[key] ?? []).filter { stills[$0] }
@@ -153,9 +155,31 @@ package struct SidecarIndex {
         let cut = lengths.reversed().filter { $0 < units.count }.compactMap {
             String(validating: units[..<$0], as: UTF16.self)
         }
-        // Stored decomposed: a character that could be composed counts one unit. Equality ignores the difference.
-        guard units.count > core.count else { return cut }
-        return cut + lengths.reversed().filter { $0 < core.count }.map { String(core.prefix($0)) }
+        return cut + composedCuts(core, lengths)
+    }
+
+    /// The beginnings of a name that have so many units once it is composed, if it is stored decomposed. Equality
+    /// ignores the difference.
+    private func composedCuts(_ core: String, _ lengths: ClosedRange<Int>) -> [String] {
+        guard core.utf16.count > Self.composedUnits(core) else { return [] }
+        var cut: [String] = []
+        var units = 0
+        for end in core.indices {
+            if lengths.contains(units) { cut.append(String(core[..<end])) }
+            units += Self.composedUnits(core[end...end])
+        }
+        return cut.reversed()
+    }
+
+    /// The UTF-16 units of a text if each accent, and each part of a Korean syllable, is composed with the letter
+    /// before.
+    private static func composedUnits(_ text: some StringProtocol) -> Int {
+        text.unicodeScalars.reduce(0) { units, scalar in
+            let isComposed =
+                scalar.properties.canonicalCombiningClass != .notReordered
+                || (0x1160...0x11FF).contains(scalar.value)
+            return isComposed ? units : units + UTF16.width(scalar)
+        }
     }
 
     /// `IMG(1)` is `IMG`, numbered 1.

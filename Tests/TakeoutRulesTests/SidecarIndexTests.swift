@@ -149,6 +149,10 @@ private struct NameCase: CustomTestStringConvertible {
         NameCase(
             "MVIMG_20180418_113218.jpg.json", "MVIMG_20180418_113218", .motion, "immich-go, motion test"),
         NameCase("IMG_1.JPG.json", "IMG_1.MP4", .motion, "google-photos-exif#26"),
+        NameCase("PXL_1.MP~2.jpg.json", "PXL_1.MP~2", .motion, "our own: an edited moving picture"),
+        NameCase("PXL_1.MP.jpg.json", "PXL_1.MP~2", .motion, "our own: an edited moving picture"),
+        NameCase("MVIMG_1.jpg.json", "MVIMG_1.MV", .motion, "our own: a moving picture with an extension"),
+        NameCase("PXL_1.MV.jpg.json", "PXL_1.MV", .motion, "our own: a moving picture with an extension"),
         NameCase(
             "image000000.jpg.json", "image000000.gif", nil, "immich-go#390: another still is another photo"),
     ]
@@ -187,6 +191,26 @@ private struct NameCase: CustomTestStringConvertible {
                 let photo = stem.prefix(47) + "\(number).jpg"
                 #expect(SidecarIndex([String(sidecar)]).match(String(photo))?.match == .named, "\(sidecar)")
                 #expect(SidecarIndex([String(old)]).match(String(photo))?.match == .named, "\(old)")
+            }
+        }
+    }
+
+    /// Letters with accents are one unit once composed, small pictures two, as Google counts.
+    @Test func `a decomposed name is counted as if composed`() {
+        for letter in ["e\u{301}", "\u{1112}\u{1161}\u{11AB}", "\u{304B}\u{3099}"] {
+            for pictures in 0...12 {
+                let stem =
+                    String(repeating: "\u{1F600}", count: pictures) + String(repeating: letter, count: 60)
+                var cut = ""
+                var units = 0
+                for character in stem {
+                    let width = character == "\u{1F600}" ? 2 : 1
+                    if units + width > 46 { break }
+                    cut.append(character)
+                    units += width
+                }
+                let photo = stem.prefix(47 - pictures) + ".jpg"
+                #expect(SidecarIndex([cut + ".json"]).match(String(photo))?.match == .named, "\(cut)")
             }
         }
     }
