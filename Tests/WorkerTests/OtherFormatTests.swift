@@ -207,6 +207,16 @@ extension WorkerTests {
             expectUndecodable(TestTIFF(missingStrip: strip).bytes, .tiff)
         }
 
+        /// libtiff reports bad codes of a fax, and says all the same that the strip was decoded.
+        @Test func `a TIFF of a fax that is damaged has no picture`() throws {
+            // A row as the one above, white, is one bit; then the end of the block.
+            let white = TestTIFF.fax([0xFF, 0xFF, 0x00, 0x10, 0x01])
+            let jpeg = try workers.makeThumbnail(
+                of: MemorySource(bytes: white), type: .tiff, size: PictureSize(fitting: 256))
+            #expect(try #require(DecodedThumbnail(jpeg)).pixel(32, 8).allSatisfy { $0 > 250 })
+            expectUndecodable(TestTIFF.fax([0xFF] + [UInt8](repeating: 0, count: 40)), .tiff)
+        }
+
         private func expectUndecodable(_ bytes: [UInt8], _ type: MediaType) {
             #expect(throws: ThumbnailError.undecodable) {
                 try workers.makeThumbnail(

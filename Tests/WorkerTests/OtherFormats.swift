@@ -214,6 +214,20 @@ struct TestTIFF {
         if hasHole { entries.append((338, 3, [2])) }
         if isSigned { entries.append((339, 3, Array(repeating: 2, count: channels))) }
         if !profile.isEmpty { entries.append((34675, 7, profile.map(Int.init))) }
+        return Self.file(data, entries)
+    }
+
+    /// Of 64 by 16 pixels, white or black, as fax machines compress them (ITU-T T.6).
+    static func fax(_ data: [UInt8]) -> [UInt8] {
+        file(
+            data,
+            [
+                (256, 4, [64]), (257, 4, [16]), (258, 3, [1]), (259, 3, [4]), (262, 3, [0]), (273, 4, [8]),
+                (277, 3, [1]), (278, 4, [16]), (279, 4, [data.count]),
+            ])
+    }
+
+    private static func file(_ data: [UInt8], _ entries: [(tag: Int, type: Int, values: [Int])]) -> [UInt8] {
         func number(_ value: Int, _ byteCount: Int) -> [UInt8] {
             (0..<byteCount).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
         }

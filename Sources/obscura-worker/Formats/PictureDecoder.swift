@@ -61,6 +61,8 @@ struct MappedSource: ByteSource {
 final class MappedFile {
     let bytes: UnsafeRawBufferPointer
     private var position = 0
+    /// Whether the library reported an error, which it need not return.
+    var hasFailed = false
 
     init(_ bytes: UnsafeRawBufferPointer) {
         self.bytes = bytes

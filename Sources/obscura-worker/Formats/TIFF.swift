@@ -24,7 +24,14 @@ final class TIFFDecoder: PictureDecoder {
     /// Reads the header. Nil when libtiff cannot read or convert the picture.
     init?(_ bytes: UnsafeRawBufferPointer) {
         TIFFSetErrorHandler(nil)
+        TIFFSetErrorHandlerExt { file, _, _, _ in
+            if let file { MappedFile.of(file).hasFailed = true }
+        }
         TIFFSetWarningHandler(nil)
+        // A row that ends too early is but a warning, and the last one: what follows cannot be decoded.
+        TIFFSetWarningHandlerExt { file, module, _, _ in
+            if let file, let module, strncmp(module, "Fax", 3) == 0 { MappedFile.of(file).hasFailed = true }
+        }
         file = MappedFile(bytes)
         let handle = Unmanaged.passUnretained(file).toOpaque()
         // The header is read; the rest is mapped.
@@ -96,10 +103,14 @@ final class TIFFDecoder: PictureDecoder {
         guard let band = calloc(bandRows, size.width * 4) else { return nil }
         defer { free(band) }
         let raster = band.assumingMemoryBound(to: UInt32.self)
+        file.hasFailed = false
         for top in stride(from: 0, to: size.height, by: bandRows) {
             let count = min(bandRows, size.height - top)
             image.row_offset = Int32(top)
-            guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1 else { return nil }
+            // Faults of faxes are reported, and not returned.
+            guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1, !file.hasFailed else {
+                return nil
+            }
             for row in 0..<count {
                 // ABGR words, on a machine that stores the lowest byte first: RGBA.
                 if hasSignedSamples { flipSigns(raster + row * size.width) }
