@@ -63,6 +63,46 @@ extension WorkerTests {
             #expect(upper.corners == [[.green, .white], [.green, .white]])
         }
 
+        /// Debian 12's avifenc turns the tiles of a grid as well as the grid. libheif would show a chessboard of turned
+        /// tiles, other programs the picture.
+        @Test func `a grid of tiles that are turned one by one has no picture`() throws {
+            let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 320, 192))
+            func file(_ own: [[UInt8]], _ tiles: [[UInt8]]) -> TestHEIF {
+                var file = TestHEIF(picture: picture, properties: [TestHEIF.extents(640, 192)] + own)
+                file.grid = (
+                    PixelSize(width: 640, height: 192), tileProperties: [TestHEIF.extents(320, 192)] + tiles
+                )
+                return file
+            }
+            let half = TestHEIF.turn(2)
+            // The tile at the right.
+            let right = TestHEIF.crop(320, 192, halfRight: 320)
+            #expect(try decoded(file([right], [])).corners == Self.upright)
+            #expect(try decoded(file([right, half], [])).corners == [[.white, .blue], [.green, .red]])
+            let nothing = [TestHEIF.crop(320, 192), TestHEIF.turn(0)]
+            #expect(try decoded(file([right], nothing)).corners == Self.upright)
+            for transformation in [half, TestHEIF.mirror(1), TestHEIF.crop(160, 96)] {
+                #expect(throws: (any Error).self) {
+                    try decoded(file([transformation], [transformation]))
+                }
+            }
+        }
+
+        /// libheif 1.15 compresses the limited range of red, green and blue, ignores that of YCgCo, and takes constant
+        /// luminance and ICtCp for JPEG's matrix.
+        @Test(arguments: [(0, false), (8, false), (10, false), (13, true), (14, false), (11, true)])
+        func `colours of other matrices have no picture`(matrix: Int, isFullRange: Bool) throws {
+            let picture = try #require(TestHEIF.Picture(heif_compression_AV1, 320, 192))
+            func file(_ matrix: Int, isFullRange: Bool) -> TestHEIF {
+                let colors = TestHEIF.colors(1, 13, matrix, isFullRange: isFullRange)
+                return TestHEIF(
+                    format: heif_compression_AV1, picture: picture,
+                    properties: [TestHEIF.extents(320, 192), colors])
+            }
+            #expect(try decoded(file(6, isFullRange: isFullRange)).size.width == 256)
+            #expect(throws: (any Error).self) { try decoded(file(matrix, isFullRange: isFullRange)) }
+        }
+
         /// The still picture of a file that has a sequence too.
         @Test(arguments: [
             (heif_compression_AV1, "avis"), (heif_compression_HEVC, "msf1"), (heif_compression_HEVC, "hevc"),

@@ -100,6 +100,8 @@ struct TestHEIF {
     var picture: Picture
     /// In the order in which they are associated with the picture; its configuration comes last.
     var properties: [[UInt8]]
+    /// If the picture consists of two of the coded ones side by side: its size, and the properties of each.
+    var grid: (size: PixelSize, tileProperties: [[UInt8]])?
     var thumbnail: Picture?
     var thumbnailProperties: [[UInt8]] = []
     /// Auxiliary pictures of the first, and their kinds (`auxC`).
@@ -153,6 +155,15 @@ struct TestHEIF {
     private var items: [Item] {
         let coded = format == heif_compression_AV1 ? "av01" : "hvc1"
         var items = [Item(type: coded, data: picture.data, properties: properties + [picture.configuration])]
+        if let grid {
+            let shape = [0, 0, 0, 1] + Self.number(grid.size.width, 2) + Self.number(grid.size.height, 2)
+            let tile = Item(
+                type: coded, data: picture.data, properties: grid.tileProperties + [picture.configuration])
+            items = [
+                Item(type: "grid", data: shape, properties: properties, reference: "dimg", others: [2, 3]),
+                tile, tile,
+            ]
+        }
         if let thumbnail {
             items.append(
                 Item(

@@ -19,6 +19,9 @@ package struct HEIFGeometry {
         package var size: PixelSize?
         /// Whether other items draw the item and may have transformations of their own: `iden` and `iovl`.
         package var isDrawnByOthers: Bool
+        /// Whether the item is a grid of tiles that are turned, flipped or cropped one by one. Debian 12's avifenc says
+        /// so of the tiles of every grid that it turns. The picture is whole only for programs that ignore it.
+        package fileprivate(set) var hasTransformedTiles = false
         fileprivate var transformations: [Transformation]
     }
 
@@ -99,10 +102,20 @@ package struct HEIFGeometry {
     package func item(_ id: UInt32) -> Item? {
         guard let meta else { return nil }
         let type = Self.type(of: id, in: meta)
-        var item = Item(
-            size: nil, isDrawnByOthers: type == fourCC("iden") || type == fourCC("iovl"), transformations: [])
+        guard var item = plainItem(id, type, in: meta) else { return nil }
+        if type == fourCC("grid") {
+            item.hasTransformedTiles = Self.tiles(of: id, in: meta).contains { tile in
+                plainItem(tile, nil, in: meta).map { !$0.isShownAsStored } ?? false
+            }
+        }
+        return item
+    }
+
+    private func plainItem(_ id: UInt32, _ type: UInt32?, in meta: Region) -> Item? {
         let indices = Self.associations(of: id, in: meta)
         guard type != nil || !indices.isEmpty else { return nil }
+        var item = Item(
+            size: nil, isDrawnByOthers: type == fourCC("iden") || type == fourCC("iovl"), transformations: [])
         for index in indices where properties.indices.contains(index - 1) {
             switch properties[index - 1] {
             case .size(let size): item.size = item.size ?? size
@@ -125,6 +138,29 @@ package struct HEIFGeometry {
             return false
         }
         return type
+    }
+
+    /// The items that a grid consists of (`dimg` in `iref`).
+    private static func tiles(of id: UInt32, in meta: Region) -> Set<UInt32> {
+        guard let body = Box.first("iref", in: meta) else { return [] }
+        let isWide = body.u8(0) != 0
+        let idBytes: UInt64 = isWide ? 4 : 2
+        func number(_ box: Region, _ offset: UInt64) -> UInt32? {
+            isWide ? box.u32(offset) : box.u16(offset).map(UInt32.init)
+        }
+        var tiles: Set<UInt32> = []
+        Box.forEach(in: body.from(4)) { box in
+            guard box.type == fourCC("dimg"), number(box.body, 0) == id, let count = box.body.u16(idBytes)
+            else {
+                return true
+            }
+            for index in 0..<min(UInt64(count), UInt64(itemsMax)) {
+                guard let tile = number(box.body, idBytes + 2 + index * idBytes) else { break }
+                tiles.insert(tile)
+            }
+            return false
+        }
+        return tiles
     }
 
     /// An item's properties, counted from 1, in the order of the first `ipma` that names the item.
@@ -183,6 +219,13 @@ extension HEIFGeometry.Item {
             }
         }
         return (part, upright.orientation)
+    }
+
+    /// Whether the stored pixels are shown as they are.
+    fileprivate var isShownAsStored: Bool {
+        guard let size else { return transformations.isEmpty }
+        let shown = shown(of: size)
+        return shown.orientation == 1 && shown.part.size == size
     }
 
     /// Whether a smaller copy shows the same as this item: the same turns and flips, and no crop on either side.

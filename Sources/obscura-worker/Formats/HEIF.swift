@@ -71,6 +71,8 @@ final class HEIFDecoder: PictureDecoder {
 
     func decode(for placement: Placement) -> Pixels? {
         if let pixels = decodeEmbeddedThumbnail(for: placement) { return pixels }
+        // libheif turns each tile where it stands.
+        if item?.hasTransformedTiles == true { return nil }
         guard let image = DecodedImage(primary, isAV1: isAV1, transforms: item == nil) else { return nil }
         let stored = image.size.smaller(of: item?.size)
         let part = item?.shown(of: stored).part ?? PixelPart(left: 0, top: 0, size: stored)

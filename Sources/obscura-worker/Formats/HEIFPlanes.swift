@@ -2,8 +2,8 @@ internal import CHEIF
 internal import PhotoImaging
 
 /// The planes of a picture that libheif has decoded, as they are coded, and their conversion to red, green, blue and
-/// opacity (ITU-T H.273, 8.3). libheif 1.15 takes grey of limited range for full range, and its conversion of HDR has
-/// 8 bits.
+/// opacity (ITU-T H.273, 8.3). libheif 1.15 takes grey of limited range for full range, and delivers colours as red,
+/// green and blue in any case.
 struct HEIFPlanes {
     private let planes: [Plane]
     private let alpha: Plane?
@@ -60,6 +60,7 @@ struct HEIFPlanes {
         guard planes.count == channels.count else { return nil }
         let size = planes[0].size
         let alpha = Plane(image, heif_channel_Alpha)
+        if isRGB, !colors.isConvertedRightly(bits: planes[0].bits) { return nil }
         // Values of planes of RGB have their full range.
         let contributions =
             isRGB ? Contribution.rgb : isGray ? Contribution.gray(colors) : Contribution.luma(colors, chroma)
@@ -160,6 +161,19 @@ struct HEIFPlanes {
                 Row(
                     start: plane.start + (y >> plane.shift.y) * plane.stride, table: first,
                     mask: table.count - 1, shift: plane.shift.x, isWide: plane.bits > 8))
+        }
+    }
+}
+
+extension ColorDescription {
+    /// Whether libheif 1.15 makes red, green and blue of that many bits of these colours without a fault. It compresses
+    /// the limited range of a picture that is coded in red, green and blue, cuts YCgCo to 8 bits and ignores its
+    /// range, and takes matrices that it does not know for that of JPEG.
+    fileprivate func isConvertedRightly(bits: Int) -> Bool {
+        switch matrix {
+        case 0: isFullRange
+        case 8: isFullRange && bits == 8
+        default: lumaWeights != nil
         }
     }
 }

@@ -13,16 +13,16 @@ struct ColorDescription {
     var isWide: Bool { [9, 11, 12].contains(primaries) }
 
     /// The weights of red, green and blue in luma. BT.601's where the matrix is not specified. Nil for a matrix that is
-    /// not of this form.
+    /// not of this form, such as those of constant luminance (10, 13) and ICtCp (14).
     var lumaWeights: SIMD4<Double>? {
         switch matrix {
         case 1: SIMD4(0.2126, 0.7152, 0.0722, 0)
         case 2, 5, 6: SIMD4(0.299, 0.587, 0.114, 0)
         case 4: SIMD4(0.30, 0.59, 0.11, 0)
         case 7: SIMD4(0.212, 0.701, 0.087, 0)
-        case 9, 10: SIMD4(0.2627, 0.6780, 0.0593, 0)
+        case 9: SIMD4(0.2627, 0.6780, 0.0593, 0)
         // Derived from the primaries.
-        case 12, 13: Chromaticities(primaries).toXYZ.row(1)
+        case 12: Chromaticities(primaries).toXYZ.row(1)
         default: nil
         }
     }
