@@ -19,9 +19,6 @@ package struct HEIFGeometry {
         package var size: PixelSize?
         /// Whether other items draw the item and may have transformations of their own: `iden` and `iovl`.
         package var isDrawnByOthers: Bool
-        /// Whether the item is a grid of tiles that are turned, flipped or cropped one by one. Debian 12's avifenc says
-        /// so of the tiles of every grid that it turns. The picture is whole only for programs that ignore it.
-        package fileprivate(set) var hasTransformedTiles = false
         fileprivate var transformations: [Transformation]
     }
 
@@ -102,18 +99,12 @@ package struct HEIFGeometry {
     package func item(_ id: UInt32) -> Item? {
         guard let meta else { return nil }
         let type = Self.type(of: id, in: meta)
-        guard var item = plainItem(id, type, in: meta) else { return nil }
-        if type == fourCC("grid") {
-            item.hasTransformedTiles = Self.tiles(of: id, in: meta).contains { tile in
-                plainItem(tile, nil, in: meta).map { !$0.isShownAsStored } ?? false
-            }
-        }
-        return item
+        let indices = Self.associations(of: [id], in: meta)[id] ?? []
+        guard type != nil || !indices.isEmpty else { return nil }
+        return item(type, indices)
     }
 
-    private func plainItem(_ id: UInt32, _ type: UInt32?, in meta: Region) -> Item? {
-        let indices = Self.associations(of: id, in: meta)
-        guard type != nil || !indices.isEmpty else { return nil }
+    private func item(_ type: UInt32?, _ indices: [Int]) -> Item {
         var item = Item(
             size: nil, isDrawnByOthers: type == fourCC("iden") || type == fourCC("iovl"), transformations: [])
         for index in indices where properties.indices.contains(index - 1) {
@@ -124,6 +115,15 @@ package struct HEIFGeometry {
             }
         }
         return item
+    }
+
+    /// Whether an item is a grid of tiles that are turned, flipped or cropped one by one. Debian 12's avifenc says so
+    /// of the tiles of every grid that it turns. The picture is whole only for programs that ignore it.
+    package func hasTransformedTiles(_ id: UInt32) -> Bool {
+        guard let meta, Self.type(of: id, in: meta) == fourCC("grid") else { return false }
+        return Self.associations(of: Self.tiles(of: id, in: meta), in: meta).values.contains {
+            !item(nil, $0).isShownAsStored
+        }
     }
 
     /// The four characters of an item's type (`infe`).
@@ -163,31 +163,33 @@ package struct HEIFGeometry {
         return tiles
     }
 
-    /// An item's properties, counted from 1, in the order of the first `ipma` that names the item.
-    private static func associations(of id: UInt32, in meta: Region) -> [Int] {
-        guard let body = Box.first("iprp", in: meta) else { return [] }
-        var indices: [Int]?
+    /// The properties of items, counted from 1, in the order of the first `ipma` that names the item.
+    private static func associations(of wanted: Set<UInt32>, in meta: Region) -> [UInt32: [Int]] {
+        guard let body = Box.first("iprp", in: meta) else { return [:] }
+        var found: [UInt32: [Int]] = [:]
         Box.forEach(in: body) { box in
-            if box.type == fourCC("ipma") { indices = associations(of: id, table: box.body) }
-            return indices == nil
+            if box.type == fourCC("ipma") { readAssociations(of: wanted, box.body, into: &found) }
+            return found.count < wanted.count
         }
-        return indices ?? []
+        return found
     }
 
-    private static func associations(of wanted: UInt32, table: Region) -> [Int]? {
+    private static func readAssociations(
+        of wanted: Set<UInt32>, _ table: Region, into found: inout [UInt32: [Int]]
+    ) {
         guard let version = table.u8(0), let flags = table.u8(3), let count = table.u32(4), count <= itemsMax
-        else { return nil }
+        else { return }
         let isWide = flags & 1 == 1
         var offset: UInt64 = 8
-        for _ in 0..<count {
+        for _ in 0..<count where found.count < wanted.count {
             guard let id = version == 0 ? table.u16(offset).map(UInt32.init) : table.u32(offset) else {
-                return nil
+                return
             }
             offset += version == 0 ? 2 : 4
-            guard let entries = table.u8(offset).map(UInt64.init) else { return nil }
+            guard let entries = table.u8(offset).map(UInt64.init) else { return }
             offset += 1
-            if id == wanted {
-                return (0..<entries).map { index in
+            if wanted.contains(id), found[id] == nil {
+                found[id] = (0..<entries).map { index in
                     isWide
                         ? Int((table.u16(offset + 2 * index) ?? 0) & 0x7FFF)
                         : Int((table.u8(offset + index) ?? 0) & 0x7F)
@@ -195,7 +197,6 @@ package struct HEIFGeometry {
             }
             offset += entries * (isWide ? 2 : 1)
         }
-        return nil
     }
 }
 

@@ -12,6 +12,7 @@ final class HEIFDecoder: PictureDecoder {
     private let geometry: HEIFGeometry
     /// Of the primary picture. Nil if libheif transforms the picture, because other items draw it.
     private let item: HEIFGeometry.Item?
+    private let hasTransformedTiles: Bool
     /// As the file tells it, until `decode` corrects it.
     private(set) var size: PixelSize
     let orientation: Orientation
@@ -36,6 +37,7 @@ final class HEIFDecoder: PictureDecoder {
         var id: heif_item_id = 0
         _ = heif_context_get_primary_image_ID(context, &id)
         item = geometry.item(id).flatMap { $0.isDrawnByOthers ? nil : $0 }
+        hasTransformedTiles = geometry.hasTransformedTiles(id)
         let told = Self.size(of: primary)
         if let item {
             let shown = item.shown(of: item.size ?? told)
@@ -72,7 +74,7 @@ final class HEIFDecoder: PictureDecoder {
     func decode(for placement: Placement) -> Pixels? {
         if let pixels = decodeEmbeddedThumbnail(for: placement) { return pixels }
         // libheif turns each tile where it stands.
-        if item?.hasTransformedTiles == true { return nil }
+        if hasTransformedTiles { return nil }
         guard let image = DecodedImage(primary, isAV1: isAV1, transforms: item == nil) else { return nil }
         let stored = image.size.smaller(of: item?.size)
         let part = item?.shown(of: stored).part ?? PixelPart(left: 0, top: 0, size: stored)
