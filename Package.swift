@@ -30,7 +30,8 @@ func system(_ name: String, pkgConfig: String?, package: String) -> Target {
 /// either, which would have the compiler check all types twice.
 let unoptimised = settings + [.unsafeFlags(["-Onone", "-no-emit-module-separately-wmo"])]
 
-/// A target of tests.
+/// A target of tests. The programs that it starts are not among its modules: all of them are built with the tests, and
+/// waiting for them would leave a core idle.
 ///
 /// - Parameter compute: whether the tests are optimised, because they simulate and compare much themselves.
 func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> Target {
@@ -176,7 +177,7 @@ let package = Package(
         tests(
             "WorkerTests",
             uses: [
-                "PhotoImaging", "LinuxIO", "obscura-worker", "TestSupport", "CTurboJPEG", "CJPEG",
+                "PhotoImaging", "LinuxIO", "TestSupport", "CTurboJPEG", "CJPEG",
                 "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF", "CJXL",
             ]),
         tests(
@@ -190,12 +191,8 @@ let package = Package(
         tests(
             "MountTests",
             uses: [
-                "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "obscura-desktop",
-                "obscura-archive", "obscura-receiver", "ReceiveProtocol",
-                "PhotoLibrary", "Recovery", "FileRequests", "CatalogueRows", "VaultStore",
-                "VaultCrypto",
-                "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport",
-                "CTurboJPEG", "CSystemd",
+                "PhotoLibrary", "Recovery", "VaultStore", "VaultCrypto", "VaultCatalogue", "VaultFormat",
+                "LinuxIO", "CShims", "TestSupport", "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging", "TestFixtures"]),
         tests("TakeoutRulesTests", uses: ["TakeoutRules", "PhotoImaging"]),
@@ -242,11 +239,9 @@ let package = Package(
             name: "obscura-distinguisher", dependencies: ["Distinguisher"], path: "Tests/DistinguisherTool",
             swiftSettings: settings),
         tests("DistinguisherTests", uses: ["Distinguisher", "TestSupport"]),
-        tests("PhotoLibraryTests", uses: library + ["LibraryFixtures", "obscura-worker"]),
+        tests("PhotoLibraryTests", uses: library + ["LibraryFixtures"]),
         // Disks, computers and programs in memory, at random and compared with models.
-        tests(
-            "LibrarySimulationTests", uses: library + ["LibraryFixtures", "obscura", "obscura-worker"],
-            compute: true),
+        tests("LibrarySimulationTests", uses: library + ["LibraryFixtures"], compute: true),
         // Libraries that the tests of both drive: a test target for the same reason as TestFixtures.
         .testTarget(name: "LibraryFixtures", dependencies: library, swiftSettings: settings),
         tests(

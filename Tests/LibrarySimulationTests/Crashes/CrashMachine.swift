@@ -1,10 +1,10 @@
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import VaultCrypto
 
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Builds the vault as it may be after a crash at any moment of a session, and judges each state: it opens without

@@ -1,12 +1,12 @@
+import LibraryFixtures
 import LinuxIO
 import Synchronization
+import TestFixtures
 import TestSupport
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

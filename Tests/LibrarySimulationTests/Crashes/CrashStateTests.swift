@@ -1,10 +1,10 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 
-@testable import LibraryFixtures
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Every crash a vault may suffer: I3 and I4.
@@ -13,7 +13,7 @@ import Testing
     private static let seeds: [UInt64] = {
         let environment = ProcessInfo.processInfo.environment
         let first = environment["OBSCURA_CRASH_SEED"].flatMap { UInt64($0) } ?? 1
-        let count = environment["OBSCURA_CRASH_SEEDS"].flatMap { UInt64($0) } ?? 8
+        let count = environment["OBSCURA_CRASH_SEEDS"].flatMap { UInt64($0) } ?? 4
         return Array(first..<first + count)
     }()
 

@@ -1,11 +1,11 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
 import VaultCatalogue
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultStore
 

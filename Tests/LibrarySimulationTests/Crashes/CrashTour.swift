@@ -1,7 +1,6 @@
+import LibraryFixtures
+import TestFixtures
 import TestSupport
-
-@testable import LibraryFixtures
-@testable import TestFixtures
 
 /// A session's events once more, one after the other, and the states that a crash after each may leave.
 struct CrashTour {

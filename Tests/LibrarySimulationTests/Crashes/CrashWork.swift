@@ -1,12 +1,11 @@
+import CatalogueRows
+import FileRequests
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import TestSupport
-
-@testable import CatalogueRows
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import VaultStore
+import VaultStore
 
 /// Random work in a session: all that users do, and commits of both kinds between.
 struct CrashWork {

@@ -1,12 +1,11 @@
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
+import TestFixtures
 import TestSupport
 import Testing
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import TestFixtures
-@testable import VaultStore
+import VaultStore
 
 /// Each system call of each operation fails once, in every way it can.
 @Suite("Crashes: each system call fails") struct EveryFaultTests {

@@ -1,11 +1,11 @@
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
-@testable import TestFixtures
 @testable import VaultStore
 
 /// One long piece of work, of several sessions, whose system calls are numbered through, so that each can fail once

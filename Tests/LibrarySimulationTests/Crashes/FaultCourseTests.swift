@@ -1,13 +1,13 @@
 import Foundation
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Of one long piece of work each system call fails once, in every way; a test tries some, `scripts/faults` all.
@@ -65,7 +65,7 @@ import Testing
         let course = try Self.courses[number].get()
         // Others for each kind.
         let start = (Self.faults.firstIndex(of: fault) ?? 0) * 4 + number
-        suffer(course, fault, Self.sizes[number], count: 8, start: start)
+        suffer(course, fault, Self.sizes[number], count: 5, start: start)
     }
 
     @Test(arguments: clusterSizes.indices, clusterFaults)

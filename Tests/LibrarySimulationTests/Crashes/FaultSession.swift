@@ -1,13 +1,13 @@
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 import VaultCatalogue
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// A library on a disk in memory whose calls can be made to fail. Commits are made by hand.

@@ -1,12 +1,11 @@
+import FileRequests
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
+import TestFixtures
 import TestSupport
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import TestFixtures
-@testable import VaultStore
+import VaultStore
 
 /// The steps of `FaultCourse`.
 enum FaultWork {

@@ -1,9 +1,9 @@
+import LibraryFixtures
+import TestFixtures
 import TestSupport
 import Testing
 
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Crashes that once lost something, one by one.

@@ -1,9 +1,9 @@
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import VaultFormat
 
-@testable import LibraryFixtures
-@testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

@@ -1,11 +1,10 @@
+import CatalogueRows
+import FileRequests
 import Glibc
+import LibraryFixtures
 import LinuxIO
-
-@testable import CatalogueRows
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import VaultCatalogue
+import PhotoLibrary
+import VaultCatalogue
 
 /// All of a library that a user sees, by path.
 struct TreeDump: Equatable, Sendable {

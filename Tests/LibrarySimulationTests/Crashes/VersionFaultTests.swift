@@ -1,14 +1,13 @@
 import FileRequests
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
+import TestFixtures
 import TestSupport
 import Testing
 import VaultCatalogue
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import TestFixtures
-@testable import VaultStore
+import VaultStore
 
 /// Edits of photos while a system call fails: the former bytes are in the photo or in its version.
 @Suite("Crashes: a version that cannot be kept") struct VersionFaultTests {

@@ -1,12 +1,11 @@
+import FileRequests
+import LibraryFixtures
+import PhotoLibrary
+import TestFixtures
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import TestFixtures
-@testable import VaultFormat
-@testable import VaultStore
+import VaultFormat
+import VaultStore
 
 /// Spaces whose catalogue, and not their content, is full: whatever a program was told is there must be in the next
 /// commit, and removing always works.
@@ -73,7 +72,7 @@ import Testing
         try naming.fill()
         let first = naming.names.count
         #expect(first > 100)
-        for _ in 1...4 {
+        for _ in 1...2 {
             try session.makeDurable()
             try naming.expectIntact()
             try naming.remove(0.7)

@@ -1,7 +1,6 @@
 import Foundation
+import LibraryFixtures
 import Testing
-
-@testable import LibraryFixtures
 
 /// Random operations of programs that destroy nothing in the trash. Every photo that was there once must be there
 /// still, with every content that it had: in moments, in an album, in the trash, or as a version. This needs no model
@@ -11,7 +10,7 @@ import Testing
     static let seeds: [UInt64] = {
         let environment = ProcessInfo.processInfo.environment
         let first = environment["OBSCURA_MODEL_SEED"].flatMap { UInt64($0) } ?? 1
-        let count = environment["OBSCURA_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 6
+        let count = environment["OBSCURA_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 3
         return Array(first..<first + count)
     }()
 

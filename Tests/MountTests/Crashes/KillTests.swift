@@ -9,10 +9,10 @@ import Testing
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
     }
 
-    private static let roundsPerVault = 15
+    private static let roundsPerVault = 8
     /// Seeds, each of a vault.
     private static let seeds: [Int] = {
-        let rounds = variable("OBSCURA_KILLS_ROUNDS") ?? 30
+        let rounds = variable("OBSCURA_KILLS_ROUNDS") ?? 16
         let first = variable("OBSCURA_KILLS_SEED") ?? 1
         return Array(first..<first + (rounds + roundsPerVault - 1) / roundsPerVault)
     }()

@@ -1,15 +1,14 @@
+import CatalogueRows
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
+import TestFixtures
 import TestSupport
+import VaultCatalogue
 import VaultFormat
-
-@testable import CatalogueRows
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import TestFixtures
-@testable import VaultCatalogue
-@testable import VaultStore
+import VaultStore
 
 /// A vault on a disk in memory with one of everything, whose rows a test changes.
 final class EditedVault {

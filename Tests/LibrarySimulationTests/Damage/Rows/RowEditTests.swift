@@ -1,16 +1,15 @@
+import CatalogueRows
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
+import Recovery
 import TestSupport
 import Testing
+import VaultCatalogue
 import VaultFormat
-
-@testable import CatalogueRows
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import Recovery
-@testable import VaultCatalogue
-@testable import VaultStore
+import VaultStore
 
 /// Rows of any values: with all of them a check and a repair come to their end, a space that a check calls whole can be
 /// listed and read, and after a repair nothing is left that could be repaired.
@@ -21,7 +20,7 @@ import VaultFormat
     private static let environment = ProcessInfo.processInfo.environment
     private static let wanted = environment["OBSCURA_ROW_EDITS"].flatMap { Int($0) }
     private static let firstSeed = environment["OBSCURA_ROW_SEED"].flatMap { UInt64($0) } ?? 1
-    private static let editsOfTests = 120
+    private static let editsOfTests = 60
     private static let editsPerRoundMax = 4
 
     /// Rounds that failed once.

@@ -1,8 +1,8 @@
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import VaultFormat
 
-@testable import LibraryFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

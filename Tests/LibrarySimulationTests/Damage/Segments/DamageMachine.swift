@@ -1,12 +1,12 @@
 import CatalogueRows
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultStore
@@ -30,6 +30,17 @@ final class DamageMachine {
         let description: String
     }
 
+    /// A file's bytes as a member of sets. Hashing an array takes a call for each byte.
+    struct Content: Hashable {
+        let bytes: [UInt8]
+
+        init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+        func hash(into hasher: inout Hasher) {
+            bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+        }
+    }
+
     /// What a mount shows.
     struct Sight {
         /// Files that come whole.
@@ -41,16 +52,16 @@ final class DamageMachine {
         /// Names of the segments with the catalogue's pages.
         var pages: Set<String> = []
         /// What can be read of guesses that are whole but for a byte at the end, since more may have followed.
-        var open: Set<[UInt8]> = []
+        var open: Set<Content> = []
 
-        var contents: Set<[UInt8]> { open.union(whole.values) }
+        var contents: Set<Content> { open.union(whole.values.lazy.map(Content.init)) }
     }
 
     private let fixture: Fixture
     private var random: RandomSource
     private let segments: String
     /// Bytes that some file had once.
-    private var written: Set<[UInt8]> = [[]]
+    private var written: Set<Content> = [Content([])]
     private var older: [String: Data] = [:]
     private var newest: [String: Data] = [:]
     private(set) var before = Sight()
@@ -67,7 +78,7 @@ final class DamageMachine {
     }
 
     private func put(_ path: String, _ bytes: [UInt8]) throws {
-        written.insert(bytes)
+        written.insert(Content(bytes))
         try fixture.put(path, bytes)
     }
 
@@ -96,7 +107,7 @@ final class DamageMachine {
         try put("albums/.new", largeJPEG("2024-05-03", more: 99, size: 900_000))
         try fixture.mv("albums/.new", "albums/Trip/2.jpg")
         for name in try fixture.ls(".Trash-0/info") {
-            written.insert(try fixture.get(".Trash-0/info/" + name))
+            written.insert(Content(try fixture.get(".Trash-0/info/" + name)))
         }
         if hasEdits { try edit() }
         try fixture.close()
@@ -124,7 +135,7 @@ final class DamageMachine {
             try fixture.write(handle, noise(count, seed: count + Int(start)), at: start)
             if Bool.random(using: &random) { try fixture.library.fsync(handle, dataOnly: false) }
             try fixture.close(handle)
-            written.insert(try fixture.get(path))
+            written.insert(Content(try fixture.get(path)))
         }
         for number in 20..<24 {
             let path = "albums/\(number).jpg"
@@ -136,7 +147,7 @@ final class DamageMachine {
                     try fixture.write(handle, Array(bytes[part]), at: UInt64(part.lowerBound))
                 }
                 try fixture.library.fsync(handle, dataOnly: false)
-                written.insert(Array(bytes[..<part.upperBound]))
+                written.insert(Content(Array(bytes[..<part.upperBound])))
             }
             try fixture.close(handle)
         }
@@ -207,7 +218,7 @@ final class DamageMachine {
         // Bytes from before an edit, or of a removed file, which come up when newer ones are away, may go with their
         // return.
         let contents = before.contents
-        repaired.whole = repaired.whole.filter { contents.contains($0.value) }
+        repaired.whole = repaired.whole.filter { contents.contains(Content($0.value)) }
         // As may a name that the repair has numbered, because the removed file had the plain one.
         repaired.unreadable.formIntersection(before.whole.keys)
         // Everything, or all but the roots, whose state would be the one from before the repair.
@@ -226,7 +237,7 @@ final class DamageMachine {
         let missing = contents.subtracting(last.contents)
         // With the roots of an older copy alone the vault is that copy, which nothing outside it contradicts.
         if (isAll || !isRolledBack) && !isTaken && !isReplaced {
-            let paths = before.whole.filter { missing.contains($0.value) }.keys.sorted()
+            let paths = before.whole.filter { missing.contains(Content($0.value)) }.keys.sorted()
             try require(missing.isEmpty, "\(missing.count) files are lost of \(contents.count): \(paths)")
             if hasEdits, isAll, !isRolledBack {
                 let other = before.whole.keys.filter {
@@ -260,7 +271,8 @@ final class DamageMachine {
         // What no record tells of is made of the newest chunks that are left, which may be older ones.
         for (path, bytes) in now.whole where !hasEdits || !now.guesses.contains(path) {
             try require(
-                written.contains(bytes), "\(step): \(path) has \(bytes.count) bytes that nobody wrote")
+                written.contains(Content(bytes)),
+                "\(step): \(path) has \(bytes.count) bytes that nobody wrote")
         }
         let named = Set(findings.flatMap(\.paths).map { String(decoding: $0, as: UTF8.self) })
         for path in now.unreadable {
@@ -269,7 +281,7 @@ final class DamageMachine {
         guard let earlier else { return }
         let contents = now.contents
         for (path, bytes) in earlier.whole where !path.hasPrefix("moments/") {
-            try require(contents.contains(bytes), "\(step): \(path) could be read before")
+            try require(contents.contains(Content(bytes)), "\(step): \(path) could be read before")
         }
         for path in earlier.unreadable where path.hasPrefix("albums/") && !path.contains("Recovered") {
             let isThere = now.whole[path] != nil || now.unreadable.contains(path)
@@ -319,7 +331,7 @@ final class DamageMachine {
                 if hasEdits, sight.unreadable.contains(below),
                     let bytes = try? readOpen(below, Int(found.size))
                 {
-                    sight.open.insert(bytes)
+                    sight.open.insert(Content(bytes))
                 }
             }
         }

@@ -1,8 +1,7 @@
 import Foundation
+import Recovery
 import TestSupport
 import Testing
-
-@testable import Recovery
 
 /// Two and three faults at once: a repair never makes a file shorter or worse, and never hides what it has lost.
 ///
