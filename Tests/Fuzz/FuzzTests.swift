@@ -1,9 +1,8 @@
 import Foundation
 import Glibc
+import TestFixtures
 import TestSupport
 import Testing
-
-@testable import TestFixtures
 
 /// The targets of `scripts/fuzz`, without libFuzzer: each survives its kept corpus, and random inputs that
 /// are the same every time.

@@ -7,12 +7,12 @@ import VaultFormat
 @testable import PhotoRules
 @testable import Recovery
 @testable import VaultCatalogue
-@testable import VaultStore
+@testable package import VaultStore
 
 /// The invariants of a closed space, after a close as after a crash.
 ///
 /// - Parameter words: its history.
-func audit(_ space: Space, _ words: String = "") throws {
+package func audit(_ space: Space, _ words: String = "") throws {
     guard space.pageCount > 0 else { return }
     let database = try Connection(path: PageVFS.register(space), vfs: PageVFS.name, readOnly: true)
     let check = try database.prepare("PRAGMA integrity_check").all {
@@ -34,7 +34,7 @@ func audit(_ space: Space, _ words: String = "") throws {
 
 /// The invariants of every published state, read back: the runs of the catalogue are the sectors
 /// in use less those given back, none is there twice, and bits and counts agree.
-func auditPublished(_ space: Space) {
+package func auditPublished(_ space: Space) {
     let snapshot: Space
     // It is read again from the disk: a fault that a test has ordered may hit that as well.
     do { snapshot = try space.holdSnapshot() } catch { return }

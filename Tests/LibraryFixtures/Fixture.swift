@@ -1,23 +1,23 @@
 import Foundation
-import LinuxIO
-import TestSupport
-import Testing
+package import LinuxIO
+package import TestSupport
+package import Testing
 import VaultCatalogue
-import VaultFormat
+package import VaultFormat
 
-@testable import FileRequests
-@testable import PhotoLibrary
-@testable import Recovery
-@testable import VaultStore
+@testable package import FileRequests
+@testable package import PhotoLibrary
+@testable package import Recovery
+@testable package import VaultStore
 
 /// Foundation has one too.
-typealias Handle = PhotoLibrary.FileHandle
+package typealias Handle = PhotoLibrary.FileHandle
 
 /// A library in a real vault, driven by paths as a program would through the kernel.
-final class Fixture: LibraryUser, @unchecked Sendable {
-    let vault: TestVault
-    let observer = Recorder()
-    let caller = Caller(uid: 0, gid: 0)
+package final class Fixture: LibraryUser, @unchecked Sendable {
+    package let vault: TestVault
+    package let observer = Recorder()
+    package let caller = Caller(uid: 0, gid: 0)
     private let options: LibraryOptions
     private let isFragmented: Bool
     /// The room of the new space.
@@ -28,15 +28,15 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     private var opened: Library?
 
     /// The library that is open now. A reference to it, or a handle of it, keeps the vault locked.
-    var library: Library {
+    package var library: Library {
         guard let opened else { preconditionFailure("the fixture is closed") }
         return opened
     }
-    var space: Space { library.session.space }
+    package var space: Space { library.session.space }
     /// The limits with which the vault is open.
-    var limits: Limits { options.limits }
+    package var limits: Limits { options.limits }
     /// The thumbnails of a mount that has them.
-    var thumbnails: PhotoThumbnails {
+    package var thumbnails: PhotoThumbnails {
         guard let virtual = library.virtual else { preconditionFailure("the fixture has no thumbnails") }
         return virtual.thumbnails
     }
@@ -44,7 +44,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     /// - Parameters:
     ///   - isFragmented: no free run in the space is long enough for a whole chunk.
     ///   - limits: the least make a vault of the smallest segments.
-    init(
+    package init(
         bytes: UInt64 = 64 << 20, byRoot: Bool = true, uid: UInt32 = 0, isFragmented: Bool = false,
         trashDays: Int = 0, clocks: Clocks = Clocks(), limits: Limits = .production, spaces: Int = 2
     ) throws {
@@ -66,7 +66,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     // MARK: Sessions
 
     /// Opens the closed library, audits its state, and goes live as a mount does.
-    func reopen(auditing: Bool = true, _ change: (inout LibraryOptions) -> Void = { _ in }) throws {
+    package func reopen(auditing: Bool = true, _ change: (inout LibraryOptions) -> Void = { _ in }) throws {
         precondition(opened == nil)
         var options = options
         change(&options)
@@ -82,7 +82,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     }
 
     /// Closes the library for good. Nothing may stay reserved.
-    func close() throws {
+    package func close() throws {
         try space.parts.lock.withLock {
             for (sector, count) in ballast { try space.sectors.allocator.abandon(sector, count) }
         }
@@ -93,27 +93,27 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     }
 
     /// Closes the library as far as it can be.
-    func closeAnyhow() {
+    package func closeAnyhow() {
         (ballast, ballastSectors) = ([], 0)
         try? opened?.close()
         opened = nil
     }
 
     /// Closes the library and opens it anew, as a new mount would.
-    func remount() throws {
+    package func remount() throws {
         try close()
         try reopen()
     }
 
     /// Drops the library without a word once all that was saved is in a soft root, and opens it anew, as
     /// after the daemon was killed.
-    func kill() throws {
+    package func kill() throws {
         try die()
         try reopen()
     }
 
     /// The first half of `kill`.
-    func die() throws {
+    package func die() throws {
         if library.options.commitsByHand { library.session.committer.commitByHand(durable: false) }
         // The first commit after this may have begun before it; the second holds all there is.
         for _ in 0..<(library.options.commitsByHand ? 0 : 2) {
@@ -125,7 +125,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     }
 
     /// Drops the library as it is, with what was published.
-    func vanish() {
+    package func vanish() {
         library.abandonUnsaved()
         (ballast, ballastSectors) = ([], 0)
         opened = nil
@@ -134,7 +134,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     // MARK: Sectors
 
     /// Bytes of the space that somebody has: in a commit, or set aside for one. Identity records do not count.
-    var usedBytes: UInt64 {
+    package var usedBytes: UInt64 {
         // Under the catalogue's lock no record comes or goes.
         let used = try? library.session.locked { tree throws(FileError) in
             let use = space.sectors.capacity
@@ -152,7 +152,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     /// Closes the library of which everything was removed: the space must be as it was when it was new, once
     /// two durable commits have freed the sectors that the last ones gave back. Identity records are left: of empty
     /// directories, and of numbers that are no more in use.
-    func expectNothingLeft(_ comment: Comment? = nil) throws {
+    package func expectNothingLeft(_ comment: Comment? = nil) throws {
         try close()
         let space = try vault.unlock().openSpace(readOnly: false)
         try audit(space)
@@ -188,7 +188,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     }
 
     /// Damages the sealed chunk that holds a byte of a file, in the vault's own file.
-    func damage(_ path: String, at offset: UInt64) throws {
+    package func damage(_ path: String, at offset: UInt64) throws {
         let handle = try open(path, O_RDONLY)
         defer { library.release(handle) }
         let state = try #require(handle.state)
@@ -204,7 +204,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     // MARK: Without a catalogue
 
     /// Closes the library and fills all that its catalogue, maps and roots lay in with random bytes.
-    func destroyCatalogue() throws {
+    package func destroyCatalogue() throws {
         let segments = space.segments.pairs.flatMap { [Int($0.a), Int($0.b)] }
         let index = try #require(library.unlocked).index
         try close()
@@ -212,14 +212,14 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     }
 
     /// Rebuilds the closed library without its catalogue, and opens it.
-    func salvage() throws -> SalvageReport {
+    package func salvage() throws -> SalvageReport {
         let report = try rebuild()
         try reopen()
         return report
     }
 
     /// Rebuilds the closed library. A function of its own: a salvage keeps the vault locked.
-    func rebuild() throws -> SalvageReport {
+    package func rebuild() throws -> SalvageReport {
         let salvage = try Salvage.survey(try vault.unlock(), options: options) { _, _ in }
         try salvage.rebuild()
         return salvage.report
@@ -227,13 +227,13 @@ final class Fixture: LibraryUser, @unchecked Sendable {
 }
 
 /// A request to write whose bytes are sealed after its answer.
-final class HeldRequest {
+package final class HeldRequest {
     /// Nil when it is finished: they keep the vault locked.
     private var target: (library: Library, handle: Handle)?
     private let offset: UInt64
     private let buffer: UnsafeMutableRawBufferPointer
 
-    init(_ library: Library, _ handle: Handle, _ bytes: some Collection<UInt8>, at offset: UInt64) {
+    package init(_ library: Library, _ handle: Handle, _ bytes: some Collection<UInt8>, at offset: UInt64) {
         (target, self.offset) = ((library, handle), offset)
         buffer = .allocate(byteCount: bytes.count, alignment: 16)
         buffer.copyBytes(from: bytes)
@@ -241,14 +241,14 @@ final class HeldRequest {
 
     deinit { buffer.deallocate() }
 
-    func write(_ caller: Caller) throws(FileError) -> Int {
+    package func write(_ caller: Caller) throws(FileError) -> Int {
         guard let target else { return 0 }
         return try target.library.write(
             target.handle, offset: offset, UnsafeRawBufferPointer(buffer), caller, isHeld: true)
     }
 
     /// Seals, and uses the buffer for something else.
-    func finish() {
+    package func finish() {
         guard let (library, handle) = target else { return }
         library.sealAccepted(handle, offset: offset, UnsafeRawBufferPointer(buffer))
         target = nil
@@ -257,7 +257,7 @@ final class HeldRequest {
 }
 
 /// A library that is used by paths, as programs do.
-protocol LibraryUser: AnyObject {
+package protocol LibraryUser: AnyObject {
     var library: Library { get }
     var caller: Caller { get }
 }
@@ -265,9 +265,9 @@ protocol LibraryUser: AnyObject {
 extension LibraryUser {
     // MARK: Paths
 
-    func ino(_ path: String) throws -> UInt64 { try stat(path).ino }
+    package func ino(_ path: String) throws -> UInt64 { try stat(path).ino }
 
-    func stat(_ path: String) throws -> Attributes {
+    package func stat(_ path: String) throws -> Attributes {
         var attributes = try library.attributes(1).0
         for part in path.split(separator: "/") {
             attributes = try library.lookup(attributes.ino, Name(String(part)), caller).attributes
@@ -275,21 +275,21 @@ extension LibraryUser {
         return attributes
     }
 
-    func exists(_ path: String) -> Bool { (try? stat(path)) != nil }
+    package func exists(_ path: String) -> Bool { (try? stat(path)) != nil }
 
-    func place(_ path: String) throws -> (UInt64, Name) {
+    package func place(_ path: String) throws -> (UInt64, Name) {
         let parts = path.split(separator: "/").map(String.init)
         return (try ino(parts.dropLast().joined(separator: "/")), Name(parts.last ?? ""))
     }
 
     // MARK: Requests of programs
 
-    func mkdir(_ path: String, mode: UInt32 = 0o755) throws {
+    package func mkdir(_ path: String, mode: UInt32 = 0o755) throws {
         let (parent, name) = try place(path)
         _ = try library.makeDirectory(parent, name, mode: mode, caller)
     }
 
-    func createOpen(_ path: String, mode: UInt32 = 0o644) throws -> Handle {
+    package func createOpen(_ path: String, mode: UInt32 = 0o644) throws -> Handle {
         let (parent, name) = try place(path)
         if let found = try? library.lookup(parent, name, caller).attributes.ino {
             return try library.open(found, flags: O_RDWR | O_TRUNC, caller)
@@ -297,12 +297,12 @@ extension LibraryUser {
         return try library.create(parent, name, mode: mode, flags: O_RDWR, caller).1
     }
 
-    func open(_ path: String, _ flags: Int32 = O_RDWR) throws -> Handle {
+    package func open(_ path: String, _ flags: Int32 = O_RDWR) throws -> Handle {
         try library.open(try ino(path), flags: flags, caller)
     }
 
     @discardableResult
-    func write(_ handle: Handle, _ bytes: [UInt8], at offset: UInt64 = 0) throws -> Int {
+    package func write(_ handle: Handle, _ bytes: [UInt8], at offset: UInt64 = 0) throws -> Int {
         var done = 0
         // As the kernel does: requests of up to 1 MiB.
         while done < bytes.count {
@@ -322,13 +322,13 @@ extension LibraryUser {
         return done
     }
 
-    func close(_ handle: Handle) throws {
+    package func close(_ handle: Handle) throws {
         defer { library.release(handle) }
         try library.flush(handle)
     }
 
     @discardableResult
-    func put(_ path: String, _ bytes: [UInt8]) throws -> UInt64 {
+    package func put(_ path: String, _ bytes: [UInt8]) throws -> UInt64 {
         let handle = try createOpen(path)
         do {
             if !bytes.isEmpty { try write(handle, bytes) }
@@ -342,7 +342,7 @@ extension LibraryUser {
 
     /// Makes a file that is not there, as one thread of a program.
     @discardableResult
-    func makeAnew(
+    package func makeAnew(
         _ path: String, _ bytes: [UInt8], by caller: Caller, _ flag: Int32 = O_EXCL
     ) throws -> UInt64 {
         let (parent, name) = try place(path)
@@ -353,13 +353,13 @@ extension LibraryUser {
         return entry.attributes.ino
     }
 
-    func read(_ handle: Handle, _ count: Int = 1 << 20, at offset: UInt64 = 0) throws
+    package func read(_ handle: Handle, _ count: Int = 1 << 20, at offset: UInt64 = 0) throws
         -> [UInt8]
     {
         try library.read(handle, offset: offset, count: count) { Array($0) }
     }
 
-    func get(_ path: String) throws -> [UInt8] {
+    package func get(_ path: String) throws -> [UInt8] {
         let handle = try open(path, O_RDONLY)
         defer { library.release(handle) }
         var bytes: [UInt8] = []
@@ -370,31 +370,32 @@ extension LibraryUser {
         }
     }
 
-    func mv(_ from: String, _ to: String, _ flags: RenameFlags = [], by caller: Caller? = nil) throws {
+    package func mv(_ from: String, _ to: String, _ flags: RenameFlags = [], by caller: Caller? = nil) throws
+    {
         let (parent, name) = try place(from)
         let (newParent, newName) = try place(to)
         try library.rename(parent, name, newParent, newName, flags, caller ?? self.caller)
     }
 
     /// Removes a file and renames another onto its name, as one thread of a program.
-    func replace(_ path: String, by temporary: String, remover: Int32 = 7, mover: Int32 = 7) throws {
+    package func replace(_ path: String, by temporary: String, remover: Int32 = 7, mover: Int32 = 7) throws {
         try rm(path, by: Caller(uid: 0, gid: 0, pid: remover))
         try mv(temporary, path, by: Caller(uid: 0, gid: 0, pid: mover))
     }
 
-    func ln(_ from: String, _ to: String) throws {
+    package func ln(_ from: String, _ to: String) throws {
         let (parent, name) = try place(to)
         _ = try library.link(try ino(from), parent, name, caller)
     }
 
-    func rm(_ path: String, by caller: Caller? = nil) throws {
+    package func rm(_ path: String, by caller: Caller? = nil) throws {
         let (parent, name) = try place(path)
         let target = try ino(path)
         try library.unlink(parent, name, caller ?? self.caller)
         library.forget(target)
     }
 
-    func rmdir(_ path: String) throws {
+    package func rmdir(_ path: String) throws {
         let (parent, name) = try place(path)
         let target = try ino(path)
         try library.removeDirectory(parent, name, caller)
@@ -402,9 +403,9 @@ extension LibraryUser {
     }
 
     /// Names in a directory, sorted.
-    func ls(_ path: String) throws -> [String] { try list(path).map(\.name.description).sorted() }
+    package func ls(_ path: String) throws -> [String] { try list(path).map(\.name.description).sorted() }
 
-    func list(_ path: String, plus: Bool = true, page: Int = 7) throws -> [DirectoryEntry] {
+    package func list(_ path: String, plus: Bool = true, page: Int = 7) throws -> [DirectoryEntry] {
         let handle = try library.openDirectory(try ino(path))
         var entries: [DirectoryEntry] = []
         var cookie: UInt64 = 0
@@ -422,7 +423,7 @@ extension LibraryUser {
         return entries.filter { $0.name != "." && $0.name != ".." }
     }
 
-    func rmrf(_ path: String) throws {
+    package func rmrf(_ path: String) throws {
         for entry in try list(path) {
             let below = path + "/" + entry.name.description
             if entry.mode & 0o170000 == 0o040000 { try rmrf(below) } else { try rm(below) }
@@ -430,35 +431,35 @@ extension LibraryUser {
         try rmdir(path)
     }
 
-    func captured(_ path: String) throws -> String { try own("captured", path) }
-    func source(_ path: String) throws -> String { try own("captured.source", path) }
+    package func captured(_ path: String) throws -> String { try own("captured", path) }
+    package func source(_ path: String) throws -> String { try own("captured.source", path) }
 
     /// The value of `user.obscura.NAME`.
-    func own(_ name: String, _ path: String) throws -> String {
+    package func own(_ name: String, _ path: String) throws -> String {
         let name = Array("user.obscura.\(name)".utf8)
         return String(decoding: try library.getExtendedAttribute(try ino(path), name: name), as: UTF8.self)
     }
 
-    func utimes(_ path: String, modified: Int64) throws {
+    package func utimes(_ path: String, modified: Int64) throws {
         try setModified(path, Timestamp(seconds: modified, nanoseconds: 5))
     }
 
-    func setModified(_ path: String, _ time: Timestamp) throws {
+    package func setModified(_ path: String, _ time: Timestamp) throws {
         _ = try library.setAttributes(
             try ino(path), AttributeChanges(accessed: .set(time), modified: .set(time)), caller)
     }
 
-    func truncate(_ path: String, _ size: UInt64) throws {
+    package func truncate(_ path: String, _ size: UInt64) throws {
         _ = try library.setAttributes(try ino(path), AttributeChanges(size: size), caller)
     }
 
     /// All photos in moments, as DAY/NAME.
-    func moments() throws -> [String] {
+    package func moments() throws -> [String] {
         try ls("moments").flatMap { day in try ls("moments/" + day).map { day + "/" + $0 } }
     }
 }
 
-func expectError(_ error: FileError, _ body: () throws -> Void, line: Int = #line) {
+package func expectError(_ error: FileError, _ body: () throws -> Void, line: Int = #line) {
     do {
         try body()
         Issue.record("no error, but \(error) was due (line \(line))")
@@ -471,11 +472,11 @@ func expectError(_ error: FileError, _ body: () throws -> Void, line: Int = #lin
 
 extension Library {
     /// Lets go of an open file, as the end of the process does: it and its library hold each other.
-    func abandon(_ file: FileState) {
+    package func abandon(_ file: FileState) {
         session.context.unregister(file)
         file.inode.state = nil
     }
 
     /// The same for all that are not saved.
-    func abandonUnsaved() { session.context.unsavedFiles.forEach(abandon) }
+    package func abandonUnsaved() { session.context.unsavedFiles.forEach(abandon) }
 }

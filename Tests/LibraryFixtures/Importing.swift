@@ -1,4 +1,4 @@
-import LinuxIO
+package import LinuxIO
 import PhotoImaging
 import TestSupport
 import Testing
@@ -6,34 +6,36 @@ import VaultCatalogue
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import PhotoImport
+@testable package import PhotoImport
 @testable import PhotoLibrary
 
 /// A file outside the vault, in memory.
-final class MemorySource: ImportSource {
-    let bytes: [UInt8]
+package final class MemorySource: ImportSource {
+    package let bytes: [UInt8]
     /// Bytes that can be read; then the disk fails.
-    let readableCount: Int
-    var isUnchanged = true
+    package let readableCount: Int
+    package var isUnchanged = true
 
-    init(_ bytes: [UInt8], readableCount: Int = .max) {
+    package init(_ bytes: [UInt8], readableCount: Int = .max) {
         self.bytes = bytes
         self.readableCount = readableCount
     }
 
-    var byteCount: UInt64 { UInt64(bytes.count) }
+    package var byteCount: UInt64 { UInt64(bytes.count) }
 
-    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    package func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         if Int(offset) + buffer.count > readableCount { return -1 }
         return MemoryByteSource(bytes).read(at: offset, into: buffer)
     }
 }
 
 /// When it was written.
-let importTime = Timestamp(seconds: 1_000_000_000, nanoseconds: 123_456_789)
+package let importTime = Timestamp(seconds: 1_000_000_000, nanoseconds: 123_456_789)
 
 /// As the command describes a file of another owner, with an attribute.
-func importFile(_ name: String, _ source: MemorySource, mode: UInt32 = 0o640) -> ImportFile<MemorySource> {
+package func importFile(_ name: String, _ source: MemorySource, mode: UInt32 = 0o640) -> ImportFile<
+    MemorySource
+> {
     let attribute = ExtendedAttribute(name: Array("user.note".utf8), value: [1, 2, 3])
     return ImportFile(
         name: Name(name),
@@ -46,7 +48,7 @@ func importFile(_ name: String, _ source: MemorySource, mode: UInt32 = 0o640) ->
 extension LibraryUser {
     /// Imports a photo as the command does. Nil: its bytes are there, or nothing was added.
     @discardableResult
-    func bring(
+    package func bring(
         _ name: String, _ bytes: [UInt8], sidecars: [(String, [UInt8])] = [],
         to place: ImportPlace = ImportPlace(),
         asNew: Bool = false

@@ -1,22 +1,22 @@
 import Glibc
 import LinuxIO
-import TestSupport
+package import TestFixtures
+package import TestSupport
 import VaultFormat
 
 @testable import CatalogueRows
-@testable import FileRequests
-@testable import PhotoLibrary
-@testable import TestFixtures
+@testable package import FileRequests
+@testable package import PhotoLibrary
 @testable import VaultCatalogue
 @testable import VaultStore
 
 /// A library on a disk in memory, driven by paths. Commits are made by hand.
-final class MemoryUser: LibraryUser {
-    let library: Library
-    let caller = Caller(uid: 0, gid: 0)
+package final class MemoryUser: LibraryUser {
+    package let library: Library
+    package let caller = Caller(uid: 0, gid: 0)
     private let disk: MemoryDisk
 
-    init(
+    package init(
         _ vault: MemoryVault, _ disk: MemoryDisk, _ change: (inout LibraryOptions) -> Void = { _ in }
     ) throws {
         self.disk = disk
@@ -29,7 +29,7 @@ final class MemoryUser: LibraryUser {
         library.didGoLive()
     }
 
-    func close() throws {
+    package func close() throws {
         defer { disk.closeAll() }
         try library.close()
     }
@@ -37,7 +37,7 @@ final class MemoryUser: LibraryUser {
     /// Removes all that lies in a directory, by names as they are: some are no UTF-8.
     ///
     /// - Parameter kept: stays.
-    func removeAll(in directory: UInt64, but kept: Name? = nil) throws {
+    package func removeAll(in directory: UInt64, but kept: Name? = nil) throws {
         for entry in try library.walk.entries(of: directory) where entry.name != kept {
             let ino = try library.lookup(directory, entry.name, caller).attributes.ino
             if entry.mode & UInt32(S_IFMT) == UInt32(S_IFDIR) {
@@ -51,7 +51,7 @@ final class MemoryUser: LibraryUser {
     }
 
     /// Visits everything, each inode of a directory once; a name of 40 that are in each other at most.
-    func walk(_ visit: (_ path: String, Attributes) throws -> Void) throws {
+    package func walk(_ visit: (_ path: String, Attributes) throws -> Void) throws {
         var entered: Set<UInt64> = []
         func enter(_ path: String, _ ino: UInt64, depth: Int) throws {
             guard depth < 40, entered.insert(ino).inserted else { return }

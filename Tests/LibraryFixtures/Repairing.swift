@@ -1,5 +1,5 @@
 import LinuxIO
-import PhotoLibrary
+package import PhotoLibrary
 import TestSupport
 import VaultStore
 
@@ -8,7 +8,7 @@ import VaultStore
 extension Fixture {
     /// Repairs the closed library as `check --repair` does, until nothing can be repaired. Returns the findings of the
     /// last check; nil if each repair finds more.
-    func repair() throws -> [Finding]? {
+    package func repair() throws -> [Finding]? {
         // Keeps the vault locked while it lives.
         let unlocked = try vault.unlock()
         for _ in 0..<6 {

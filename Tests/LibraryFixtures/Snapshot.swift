@@ -1,28 +1,28 @@
 import LinuxIO
-import Testing
+package import Testing
 
-@testable import FileRequests
+@testable package import FileRequests
 @testable import PhotoLibrary
 
 /// The visible state of one name.
-struct Seen: Equatable {
-    var attributes: Attributes
-    var bytes: [UInt8]
-    var target: [UInt8]
-    var captured: String
-    var extended: [[UInt8]: [UInt8]]
+package struct Seen: Equatable {
+    package var attributes: Attributes
+    package var bytes: [UInt8]
+    package var target: [UInt8]
+    package var captured: String
+    package var extended: [[UInt8]: [UInt8]]
 }
 
 extension Fixture {
     /// The whole tree, by path.
-    func snapshot() throws -> [String: Seen] {
+    package func snapshot() throws -> [String: Seen] {
         var seen: [String: Seen] = [:]
         try look(below: "", &seen)
         return seen
     }
 
     /// Compares the tree with an earlier snapshot.
-    func expectTree(_ before: [String: Seen], _ comment: Comment = "") throws {
+    package func expectTree(_ before: [String: Seen], _ comment: Comment = "") throws {
         let found = try snapshot()
         for path in Set(found.keys).union(before.keys).sorted() where found[path] != before[path] {
             Issue.record(

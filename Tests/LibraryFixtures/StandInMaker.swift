@@ -1,18 +1,18 @@
 import Foundation
-import LinuxIO
-import PhotoImaging
+package import LinuxIO
+package import PhotoImaging
 import TestSupport
-import VaultCatalogue
+package import VaultCatalogue
 
 @testable import FileRequests
-@testable import PhotoLibrary
+@testable package import PhotoLibrary
 
 /// Makes texts that name their source in place of pictures, and counts. Bytes that hold "undecodable" are.
-final class StandInMaker: PictureMaking, @unchecked Sendable {
-    struct Order: Equatable {
-        var source: [UInt8]
-        var size: PictureSize
-        var format: PictureFormat
+package final class StandInMaker: PictureMaking, @unchecked Sendable {
+    package struct Order: Equatable {
+        package var source: [UInt8]
+        package var size: PictureSize
+        package var format: PictureFormat
     }
 
     private let lock = NSLock()
@@ -32,50 +32,52 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     private var atOnce = (now: 0, most: 0)
 
     /// Bytes of padding in each picture, so that it costs room.
-    var paddingBytes = 0
+    package var paddingBytes = 0
     /// Larger pictures are undecodable.
-    var sideMax = Int.max
+    package var sideMax = Int.max
     /// Sources that are slow when they come first.
-    var postponed: Set<[UInt8]> = []
+    package var postponed: Set<[UInt8]> = []
     /// Whether piles and sheets cannot be made.
-    var failsCompositions = false
+    package var failsCompositions = false
 
     /// The types that it decodes.
-    var decodableTypes: Set<MediaType> {
+    package var decodableTypes: Set<MediaType> {
         get { lock.withLock { types } }
         set { lock.withLock { types = newValue } }
     }
     private var types = ThumbnailWorkers.decodedTypes
 
-    var orders: [Order] { lock.withLock { orderList } }
-    var compositions: Int { lock.withLock { compositionCount } }
+    package init() {}
+
+    package var orders: [Order] { lock.withLock { orderList } }
+    package var compositions: Int { lock.withLock { compositionCount } }
     /// Pictures that were called off while they were made.
-    var cancellations: Int { change.withLock { cancelledCount } }
+    package var cancellations: Int { change.withLock { cancelledCount } }
     /// The largest number of pictures that were made at the same time.
-    var mostAtOnce: Int { lock.withLock { atOnce.most } }
+    package var mostAtOnce: Int { lock.withLock { atOnce.most } }
     /// Pictures that were hashed.
-    var hashed: Int { lock.withLock { hashCount } }
-    var rests: Int { lock.withLock { restCount } }
+    package var hashed: Int { lock.withLock { hashCount } }
+    package var rests: Int { lock.withLock { restCount } }
 
     /// From now on callers wait, until `letGo`.
-    func holdUp() { change.withLock { isHeldUp = true } }
+    package func holdUp() { change.withLock { isHeldUp = true } }
 
     /// Lets one of those go that are held up.
-    func letOneGo() {
+    package func letOneGo() {
         change.withLock {
             passes = 1
             change.broadcast()
         }
     }
 
-    func letGo() {
+    package func letGo() {
         change.withLock {
             isHeldUp = false
             change.broadcast()
         }
     }
 
-    func makeThumbnail(
+    package func makeThumbnail(
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
         unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
@@ -113,7 +115,9 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     }
 
     /// The hash of a picture whose source holds "alike " and the hash in 16 hexadecimal digits; nil for any other.
-    func likenessHash(of jpeg: [UInt8], unless cancellation: Cancellation) throws(ThumbnailError) -> UInt64? {
+    package func likenessHash(of jpeg: [UInt8], unless cancellation: Cancellation) throws(ThumbnailError)
+        -> UInt64?
+    {
         lock.withLock { hashCount += 1 }
         return UInt64(String(decoding: Self.hash(of: jpeg).dropFirst(6), as: UTF8.self), radix: 16)
     }
@@ -124,7 +128,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         return Array(bytes[place...].prefix(mark.count + 16))
     }
 
-    func composeStack(
+    package func composeStack(
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
         lock.withLock { compositionCount += 1 }
@@ -132,7 +136,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         return Array("stack of \(pictures.count) \(pictures.first?.hashValue ?? 0)".utf8)
     }
 
-    func composeSheet(
+    package func composeSheet(
         _ pictures: [(jpeg: [UInt8], label: String)], title: String, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
         lock.withLock { compositionCount += 1 }
@@ -141,9 +145,9 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 
     private func wakeAll() { change.withLock { change.broadcast() } }
 
-    func releaseIdle() { lock.withLock { restCount += 1 } }
+    package func releaseIdle() { lock.withLock { restCount += 1 } }
 
-    func shutDown() {
+    package func shutDown() {
         change.withLock {
             isShut = true
             change.broadcast()
@@ -159,12 +163,12 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 
 extension Fixture {
     /// The kept pictures of a photo.
-    func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
+    package func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
         try library.session.locked { tree throws(FileError) in try tree.tables.thumbnails.rows(of: ino) }
     }
 
     /// A fixture whose pictures are made by a stand-in. Nothing is made ahead unless `settleMilliseconds` is given.
-    static func withStandIn(
+    package static func withStandIn(
         settleMilliseconds: Int64 = 1 << 40, _ change: (inout LibraryOptions) -> Void = { _ in }
     ) throws -> (Fixture, StandInMaker) {
         let fixture = try Fixture()
@@ -180,11 +184,11 @@ extension Fixture {
 }
 
 /// Runs on a thread of its own, whose end is waited for: it may wait for long.
-final class Background<R: Sendable>: @unchecked Sendable {
+package final class Background<R: Sendable>: @unchecked Sendable {
     private let change = NSCondition()
     private var found: R?
 
-    init(_ body: @escaping @Sendable () -> R) {
+    package init(_ body: @escaping @Sendable () -> R) {
         Thread.detachNewThread { [self] in
             let result = body()
             change.withLock {
@@ -194,7 +198,7 @@ final class Background<R: Sendable>: @unchecked Sendable {
         }
     }
 
-    func result() -> R {
+    package func result() -> R {
         change.withLock {
             while true {
                 if let found { return found }

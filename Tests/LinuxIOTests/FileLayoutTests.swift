@@ -1,8 +1,7 @@
 import Foundation
 import Glibc
+import LinuxIO
 import Testing
-
-@testable import LinuxIO
 
 /// A host that tells of a file's holes, rightly or not.
 private struct MemoryHost: FileLayout.Host {

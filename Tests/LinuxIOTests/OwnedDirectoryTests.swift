@@ -1,10 +1,9 @@
 import CShims
 import Foundation
 import Glibc
+import LinuxIO
 import Synchronization
 import Testing
-
-@testable import LinuxIO
 
 /// Directories outside the vault: no link, no mount and no name leads out of them, and only the file that was meant is
 /// removed or replaced. With openat2(2) and without.

@@ -1,9 +1,8 @@
 import Foundation
+import LinuxIO
 import Synchronization
 import TestSupport
 import Testing
-
-@testable import LinuxIO
 
 @Suite("System calls: threads bound to a processor") struct ProcessorTests {
     /// Those that the calling thread may use, as the kernel lists them: `0-3,8`.

@@ -1,7 +1,6 @@
 import PhotoImaging
+import TestFixtures
 import Testing
-
-@testable import TestFixtures
 
 @Suite("Days: civil dates") struct CivilTests {
     @Test func `days are real days`() {

@@ -1,7 +1,7 @@
+import TestFixtures
 import Testing
 
 @testable import PhotoImaging
-@testable import TestFixtures
 
 @Suite("Thumbnails: the preview that a camera embeds") struct EmbeddedPreviewTests {
     /// A JPEG with a thumbnail in its EXIF.

@@ -1,7 +1,6 @@
 import PhotoImaging
+import TestFixtures
 import Testing
-
-@testable import TestFixtures
 
 /// Sizes, cameras and places where formats keep them in ways of their own.
 @Suite("Days: facts of a photo") struct FactsTests {

@@ -1,8 +1,7 @@
 import Foundation
 import PhotoImaging
+import TestFixtures
 import Testing
-
-@testable import TestFixtures
 
 /// Generated pictures of every format, whose truth is known.
 @Suite("Days: dates by format") struct FormatTests {

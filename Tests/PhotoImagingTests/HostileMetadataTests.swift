@@ -1,9 +1,8 @@
 import Foundation
 import Glibc
 import PhotoImaging
+import TestFixtures
 import Testing
-
-@testable import TestFixtures
 
 /// Bytes that were made to hurt: nothing may trap, hang, or read without end.
 @Suite("Damage: hostile metadata") struct HostileMetadataTests {

@@ -1,8 +1,7 @@
 import Foundation
 import Glibc
 import PhotoImaging
-
-@testable import TestFixtures
+import TestFixtures
 
 /// The answer of ``captured`` in a zone so far east of UTC.
 func capture(

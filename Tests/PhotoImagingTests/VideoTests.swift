@@ -1,7 +1,6 @@
 import PhotoImaging
+import TestFixtures
 import Testing
-
-@testable import TestFixtures
 
 @Suite("Days: videos") struct VideoTests {
     private func read(_ bytes: [UInt8]) throws -> MediaFacts {

@@ -1,7 +1,6 @@
 import CatalogueRows
+import PhotoRules
 import Testing
-
-@testable import PhotoRules
 
 /// *The tree* of the contract: the effect of rename(2) on files of each kind.
 @Suite("Moments: rules of moved files") struct FileMoveRuleTests {

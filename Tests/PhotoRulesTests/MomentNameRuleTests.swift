@@ -1,7 +1,6 @@
 import CatalogueRows
+import PhotoRules
 import Testing
-
-@testable import PhotoRules
 
 /// A moment named after a file of an album follows when that one is renamed; new content without
 /// a date of its own stays on its day.

@@ -1,7 +1,6 @@
 import CatalogueRows
+import PhotoRules
 import Testing
-
-@testable import PhotoRules
 
 /// Saving: which new file is a photo's new version, and which names stay with its old bytes.
 @Suite("Albums: rules of saving") struct SavingRuleTests {

@@ -1,6 +1,5 @@
+import PhotoRules
 import Testing
-
-@testable import PhotoRules
 
 @Suite("The tree: similar photos") struct SimilarPhotoTests {
     /// Random hashes; beside each third one some that differ from it in 1 to 9 bits.

@@ -1,7 +1,6 @@
 import CatalogueRows
+import PhotoRules
 import Testing
-
-@testable import PhotoRules
 
 /// A date in UTC becomes local by the zone of the mount that files the photo, and stays so.
 @Suite("Days: the time zone of a photo") struct ZoneRuleTests {

@@ -1,6 +1,5 @@
+import ReceiveProtocol
 import Testing
-
-@testable import ReceiveProtocol
 
 /// Fields of HTTP that strangers send.
 @Suite("Commands: receive, fields of HTTP") struct FieldTests {

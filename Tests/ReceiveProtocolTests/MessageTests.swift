@@ -1,7 +1,6 @@
+import ReceiveProtocol
 import TestSupport
 import Testing
-
-@testable import ReceiveProtocol
 
 /// Packets between the server and the command, and names that come from clients.
 @Suite("Commands: receive, packets") struct MessageTests {

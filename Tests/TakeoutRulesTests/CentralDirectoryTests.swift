@@ -1,7 +1,6 @@
 import PhotoImaging
+import TakeoutRules
 import Testing
-
-@testable import TakeoutRules
 
 @Suite("Commands: import --takeout, places in an archive") struct CentralDirectoryTests {
     /// An entry as the directory gives it.

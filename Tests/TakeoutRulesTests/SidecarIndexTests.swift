@@ -1,6 +1,5 @@
+import TakeoutRules
 import Testing
-
-@testable import TakeoutRules
 
 /// Names out of real exports, each with the place where it was reported.
 private struct NameCase: CustomTestStringConvertible {

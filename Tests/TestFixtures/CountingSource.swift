@@ -1,18 +1,18 @@
-import PhotoImaging
+package import PhotoImaging
 
 /// A source that counts its reads.
-final class CountingSource: ByteSource {
+package final class CountingSource: ByteSource {
     private let bytes: [UInt8]
-    private(set) var reads = 0
-    private(set) var bytesRead = 0
+    package private(set) var reads = 0
+    package private(set) var bytesRead = 0
 
-    init(_ bytes: [UInt8]) {
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    var byteCount: UInt64 { UInt64(bytes.count) }
+    package var byteCount: UInt64 { UInt64(bytes.count) }
 
-    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    package func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = MemoryByteSource.copy(bytes, at: offset, into: buffer)
         reads += 1
         bytesRead += count
@@ -21,7 +21,9 @@ final class CountingSource: ByteSource {
 }
 
 extension MemoryByteSource {
-    static func copy(_ bytes: [UInt8], at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    package static func copy(_ bytes: [UInt8], at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer)
+        -> Int
+    {
         guard offset < UInt64(bytes.count) else { return 0 }
         let count = min(buffer.count, bytes.count - Int(offset))
         bytes.withUnsafeBytes { all in
@@ -32,7 +34,7 @@ extension MemoryByteSource {
 }
 
 /// A time, for tests.
-func civil(
+package func civil(
     _ year: Int, _ month: Int, _ day: Int, _ hour: Int = 0, _ minute: Int = 0, _ second: Int = 0,
     _ nanosecond: Int = 0
 ) -> CivilTime {
@@ -45,7 +47,7 @@ func civil(
 }
 
 /// 2026-11-21 12:00 UTC: when the collection of test pictures was made.
-let testNow = civil(2026, 11, 21, 12).secondsSince1970
+package let testNow = civil(2026, 11, 21, 12).secondsSince1970
 
 /// An mtime that no test picture carries inside.
-let testModified = civil(2013, 5, 6, 7, 8, 9).secondsSince1970
+package let testModified = civil(2013, 5, 6, 7, 8, 9).secondsSince1970

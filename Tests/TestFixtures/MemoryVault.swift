@@ -1,58 +1,60 @@
 import Glibc
-import LinuxIO
-import TestSupport
+package import LinuxIO
+package import TestSupport
 import Testing
-import VaultCrypto
-import VaultFormat
+package import VaultCrypto
+package import VaultFormat
 
-@testable import VaultStore
+@testable package import VaultStore
 
 /// A vault on a disk in memory, or on a cluster there, whose space opens without a password: its key is known.
-final class MemoryVault: Sendable {
+package final class MemoryVault: Sendable {
     /// What keeps the vault.
-    enum Host { case files, cluster }
+    package enum Host { case files, cluster }
 
     /// Of a vault in files.
-    static let path = "/vault"
+    package static let path = "/vault"
     private static let clusterPath = "ceph:pool/vault"
-    static let bootPath = "/proc/sys/kernel/random/boot_id"
+    package static let bootPath = "/proc/sys/kernel/random/boot_id"
     private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
-    let host: Host
+    package let host: Host
     /// As a user names it.
-    let path: String
-    let spaceCount: Int
+    package let path: String
+    package let spaceCount: Int
     /// Segments that each of several spaces is made with.
-    let segments: Int
-    let segmentBytes: UInt64
+    package let segments: Int
+    package let segmentBytes: UInt64
     /// The options of opening the space.
-    let limits: Limits
-    let key = SecretBytes.random(count: Geometry.keyBytes)
-    let keys: SpaceKeys
+    package let limits: Limits
+    package let key = SecretBytes.random(count: Geometry.keyBytes)
+    package let keys: SpaceKeys
     /// The disk with an empty vault; nothing is pending.
-    let empty: DiskState
+    package let empty: DiskState
 
     /// Sizes of vaults that tests work in.
-    enum SizeClass: CaseIterable {
+    package enum SizeClass: CaseIterable {
         /// A few segments, and the bounds of production, which hardly any test reaches.
         case usual
         /// Hundreds of the smallest segments, and the smallest bounds.
         case least
 
-        var segmentBytes: UInt64 { self == .usual ? Geometry.segmentBytesMin : Geometry.segmentBytesLeast }
-        var limits: Limits { self == .usual ? .production : .least }
+        package var segmentBytes: UInt64 {
+            self == .usual ? Geometry.segmentBytesMin : Geometry.segmentBytesLeast
+        }
+        package var limits: Limits { self == .usual ? .production : .least }
         /// Of each of several spaces.
-        var segments: Int { self == .usual ? 6 : 160 }
+        package var segments: Int { self == .usual ? 6 : 160 }
     }
 
-    convenience init(spaces: Int, _ size: SizeClass, on host: Host = .files) throws {
+    package convenience init(spaces: Int, _ size: SizeClass, on host: Host = .files) throws {
         try self.init(
             spaces: spaces, segments: size.segments, segmentBytes: size.segmentBytes, limits: size.limits,
             on: host)
     }
 
     /// - Parameter segments: of each of several spaces; one space makes its own.
-    init(
+    package init(
         spaces: Int, segments: Int, segmentBytes: UInt64 = Geometry.segmentBytesMin,
         limits: Limits = .ofProcess, on host: Host = .files
     ) throws {
@@ -110,12 +112,12 @@ final class MemoryVault: Sendable {
         }
     }
 
-    static func password(_ text: String) -> SecretBytes {
+    package static func password(_ text: String) -> SecretBytes {
         Array(text.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
     }
 
     /// Opens a space as `Vault.unlock` does, without a password.
-    func unlock(
+    package func unlock(
         _ calls: any FileSystemCalls, host: ClaimHost = MemoryVault.host()
     ) throws -> UnlockedSpace {
         let vault = try hostPlace(path, calls).open()
@@ -128,7 +130,7 @@ final class MemoryVault: Sendable {
     }
 
     /// A computer on which every mount is a process of its own, that has ended when the next one begins.
-    static func host() -> ClaimHost {
+    package static func host() -> ClaimHost {
         let number = UInt32.random(in: 1...UInt32(Int32.max))
         return ClaimHost(
             machine: [1], process: ProcessIdentity(namespace: 1, id: number, start: 1),
@@ -136,7 +138,7 @@ final class MemoryVault: Sendable {
     }
 
     /// As `unlock(calls).openSpace`, with keys that were derived before.
-    func openSpace(_ disk: MemoryDisk, isReadOnly: Bool = false) throws -> Space {
+    package func openSpace(_ disk: MemoryDisk, isReadOnly: Bool = false) throws -> Space {
         let vault = try hostPlace(path, disk).open()
         if host == .cluster, !isReadOnly { try vault.lock() }
         let segments = SpaceDisk(
@@ -149,30 +151,31 @@ final class MemoryVault: Sendable {
     }
 
     /// The disk in another boot than any before.
-    static func rebooted(_ image: DiskImage) throws -> DiskState {
+    package static func rebooted(_ image: DiskImage) throws -> DiskState {
         let disk = MemoryDisk(DiskState(image))
         let boot = (0..<4).map { _ in String(randomNumber()) }.joined(separator: "-")
         try disk.plant(bootPath, Array(boot.utf8))
         return disk.state
     }
 
-    var layout: SegmentLayout { SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes) }
+    package var layout: SegmentLayout { SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes) }
 
     /// The pages of a segment of the first space.
-    struct SegmentImage {
+    package struct SegmentImage {
         /// Its files or objects, and the number of its first page in each; nil where one is missing.
-        var parts: [FileImage?]
-        var firstPage: Int
-        var pagesPerPart: Int
+        package var parts: [FileImage?]
+        package var firstPage: Int
+        package var pagesPerPart: Int
 
-        func page(_ index: Int) -> DiskPage? {
+        package func page(_ index: Int) -> DiskPage? {
             let (part, page) = index.quotientAndRemainder(dividingBy: pagesPerPart)
             return part < parts.count ? parts[part]?.page(firstPage + page) : nil
         }
     }
 
     /// A segment; nil where it is not there, or not whole in a vault of several spaces.
-    static func segment(_ number: Int, of layout: SegmentLayout, in image: DiskImage) -> SegmentImage? {
+    package static func segment(_ number: Int, of layout: SegmentLayout, in image: DiskImage) -> SegmentImage?
+    {
         let place = SegmentPlace(space: 0, number: number)
         if image.isPool { return object(number, layout, image) }
         guard let file = image.file("\(path)/\(layout.path(place))"),

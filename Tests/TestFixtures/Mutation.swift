@@ -1,6 +1,6 @@
 /// Bytes with a few random changes, such as a fuzzer makes: bits, values at an edge, and pieces that are taken away,
 /// repeated or cut.
-func mutated(_ bytes: [UInt8], _ random: inout some RandomNumberGenerator) -> [UInt8] {
+package func mutated(_ bytes: [UInt8], _ random: inout some RandomNumberGenerator) -> [UInt8] {
     var bytes = bytes
     for _ in 0..<Int.random(in: 1...6, using: &random) {
         guard !bytes.isEmpty else { return bytes }

@@ -1,15 +1,15 @@
-import PhotoImaging
+package import PhotoImaging
 
 /// Generated pictures of every format: as little of each as a reader of metadata needs, with known truth.
-enum Picture {
+package enum Picture {
     /// The date that ``camera(isBig:)`` carries.
-    static let taken = civil(2017, 2, 18, 9, 41, 27, 250_000_000)
+    package static let taken = civil(2017, 2, 18, 9, 41, 27, 250_000_000)
 
     /// An embedded thumbnail.
-    static let thumbnail: [UInt8] = jpeg([], width: 16, height: 12) + [UInt8](repeating: 0, count: 64)
+    package static let thumbnail: [UInt8] = jpeg([], width: 16, height: 12) + [UInt8](repeating: 0, count: 64)
 
     /// An EXIF block as a phone writes it: 5 hours east, in Kathmandu's direction, upside down.
-    static func camera(isBig: Bool = false) -> TIFFBuilder {
+    package static func camera(isBig: Bool = false) -> TIFFBuilder {
         TIFFBuilder(
             isBig: isBig,
             main: [
@@ -30,7 +30,7 @@ enum Picture {
             data: [thumbnail])
     }
 
-    static func appleNote(_ identifier: String) -> [UInt8] {
+    package static func appleNote(_ identifier: String) -> [UInt8] {
         var note = ByteBuilder()
         note.add("Apple iOS\0")
         note.u16(1)
@@ -45,7 +45,7 @@ enum Picture {
         return note.bytes
     }
 
-    static func xmp(_ attributes: String, elements: String = "") -> [UInt8] {
+    package static func xmp(_ attributes: String, elements: String = "") -> [UInt8] {
         Array(
             """
             <?xpacket begin='' id='W5M0MpCehiHzreSzNTczkc9d'?><x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF \
@@ -55,17 +55,19 @@ enum Picture {
             """.utf8)
     }
 
-    static func segment(_ marker: Int, _ body: [UInt8]) -> [UInt8] {
+    package static func segment(_ marker: Int, _ body: [UInt8]) -> [UInt8] {
         [0xFF, UInt8(marker), UInt8((body.count + 2) >> 8), UInt8((body.count + 2) & 255)] + body
     }
 
-    static func exifSegment(_ block: [UInt8]) -> [UInt8] { segment(0xE1, Array("Exif\0\0".utf8) + block) }
+    package static func exifSegment(_ block: [UInt8]) -> [UInt8] {
+        segment(0xE1, Array("Exif\0\0".utf8) + block)
+    }
 
-    static func xmpSegment(_ packet: [UInt8]) -> [UInt8] {
+    package static func xmpSegment(_ packet: [UInt8]) -> [UInt8] {
         segment(0xE1, Array("http://ns.adobe.com/xap/1.0/\0".utf8) + packet)
     }
 
-    static func iptc(date: String, time: String?) -> [UInt8] {
+    package static func iptc(date: String, time: String?) -> [UInt8] {
         var records = ByteBuilder()
         for (number, text) in [(5, "title"), (55, date)] + (time.map { [(60, $0)] } ?? []) {
             records.add([0x1C, 2, UInt8(number)])
@@ -75,7 +77,7 @@ enum Picture {
         return records.bytes
     }
 
-    static func photoshop(_ resources: [(Int, [UInt8])]) -> [UInt8] {
+    package static func photoshop(_ resources: [(Int, [UInt8])]) -> [UInt8] {
         var out = ByteBuilder()
         for (number, data) in resources {
             out.add("8BIM")
@@ -87,11 +89,11 @@ enum Picture {
         return out.bytes
     }
 
-    static func photoshopSegment(_ resources: [(Int, [UInt8])]) -> [UInt8] {
+    package static func photoshopSegment(_ resources: [(Int, [UInt8])]) -> [UInt8] {
         segment(0xED, Array("Photoshop 3.0\0".utf8) + photoshop(resources))
     }
 
-    static func jpeg(_ segments: [[UInt8]], width: Int = 4000, height: Int = 3000) -> [UInt8] {
+    package static func jpeg(_ segments: [[UInt8]], width: Int = 4000, height: Int = 3000) -> [UInt8] {
         var out = ByteBuilder()
         out.u16(0xFFD8)
         for value in segments { out.add(value) }
@@ -109,7 +111,8 @@ enum Picture {
         return out.bytes
     }
 
-    static func png(_ chunks: [(String, [UInt8])], images: Int = 1, last: [(String, [UInt8])] = []) -> [UInt8]
+    package static func png(_ chunks: [(String, [UInt8])], images: Int = 1, last: [(String, [UInt8])] = [])
+        -> [UInt8]
     {
         var out = ByteBuilder()
         out.add([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A])
@@ -129,7 +132,7 @@ enum Picture {
         return out.bytes
     }
 
-    static func webp(_ chunks: [(String, [UInt8])]) -> [UInt8] {
+    package static func webp(_ chunks: [(String, [UInt8])]) -> [UInt8] {
         var body = ByteBuilder(isBig: false)
         body.add("WEBP")
         for (type, data) in chunks {
@@ -143,7 +146,7 @@ enum Picture {
         return out.bytes + body.bytes
     }
 
-    static func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
+    package static func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
         var out = ByteBuilder()
         out.u32(body.count + 8)
         out.add(type.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
@@ -151,7 +154,7 @@ enum Picture {
     }
 
     /// A Brotli stream of one block that is not compressed: RFC 7932, 9.2. At most 64 KiB.
-    static func storedBrotli(_ bytes: [UInt8]) -> [UInt8] {
+    package static func storedBrotli(_ bytes: [UInt8]) -> [UInt8] {
         precondition(bytes.count <= 1 << 16)
         if bytes.isEmpty { return [6] }
         // A window of 16 bits, not the last block, four digits of the length less one, stored; then an empty last one.
@@ -159,12 +162,12 @@ enum Picture {
         return [UInt8(head & 255), UInt8(head >> 8 & 255), UInt8(head >> 16 & 255)] + bytes + [3]
     }
 
-    static func ftyp(_ major: String, _ compatible: [String] = []) -> [UInt8] {
+    package static func ftyp(_ major: String, _ compatible: [String] = []) -> [UInt8] {
         box("ftyp", Array((major + "\0\0\0\0" + compatible.joined()).utf8))
     }
 
     /// HEIC or AVIF with a primary picture of 4032 × 3024 among tiles, an EXIF and an XMP item.
-    static func heif(_ major: String, exif: [UInt8], xmp: [UInt8], transforms: [[UInt8]]) -> [UInt8] {
+    package static func heif(_ major: String, exif: [UInt8], xmp: [UInt8], transforms: [[UInt8]]) -> [UInt8] {
         let size = { (width: Int, height: Int) -> [UInt8] in
             var out = ByteBuilder()
             out.u32(0)
@@ -210,14 +213,14 @@ enum Picture {
         return file(head) + box("mdat", exifItem + xmp)
     }
 
-    static func movieHeader(_ time: Int, version: Int = 0) -> [UInt8] {
+    package static func movieHeader(_ time: Int, version: Int = 0) -> [UInt8] {
         var out = ByteBuilder()
         out.u32(version << 24)
         if version == 1 { out.u64(time) } else { out.u32(time) }
         return box("mvhd", out.bytes + [UInt8](repeating: 0, count: 92))
     }
 
-    static func track(width: Int, height: Int, matrix: [Int]) -> [UInt8] {
+    package static func track(width: Int, height: Int, matrix: [Int]) -> [UInt8] {
         var out = ByteBuilder()
         out.add([UInt8](repeating: 0, count: 40))
         for value in matrix { out.u32(value) }
@@ -226,11 +229,11 @@ enum Picture {
         return box("trak", box("tkhd", out.bytes))
     }
 
-    static let upright = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000]
-    static let quarterTurn = [0, 0x10000, 0, -0x10000, 0, 0, 0, 0, 0x4000_0000]
+    package static let upright = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000]
+    package static let quarterTurn = [0, 0x10000, 0, -0x10000, 0, 0, 0, 0, 0x4000_0000]
 
     /// QuickTime's metadata by key.
-    static func keyed(_ pairs: [(String, String)]) -> [UInt8] {
+    package static func keyed(_ pairs: [(String, String)]) -> [UInt8] {
         var keys = ByteBuilder()
         keys.u32(0)
         keys.u32(pairs.count)
@@ -247,7 +250,7 @@ enum Picture {
         return box("meta", handler + box("keys", keys.bytes) + box("ilst", list.bytes))
     }
 
-    static func text(_ type: String, _ text: String) -> [UInt8] {
+    package static func text(_ type: String, _ text: String) -> [UInt8] {
         var out = ByteBuilder()
         out.u16(text.utf8.count)
         out.u16(0x15C7)
@@ -255,7 +258,7 @@ enum Picture {
         return box(type, out.bytes)
     }
 
-    static func cr3() -> [UInt8] {
+    package static func cr3() -> [UInt8] {
         let canon: [UInt8] = [
             0x85, 0xC0, 0xB6, 0x87, 0x82, 0x0F, 0x11, 0xE0, 0x81, 0x11, 0xF4, 0xCE, 0x46, 0x2B, 0x6A, 0x48,
         ]
@@ -275,7 +278,7 @@ enum Picture {
         return ftyp("crx ", ["isom"]) + box("moov", box("uuid", canon + boxes)) + box("mdat", [1, 2, 3])
     }
 
-    static func crw() -> [UInt8] {
+    package static func crw() -> [UInt8] {
         var values = ByteBuilder(isBig: false)
         var records: [(tag: Int, offset: Int, count: Int)] = []
         func add(_ tag: Int, _ bytes: [UInt8]) {
@@ -313,7 +316,7 @@ enum Picture {
     }
 
     /// With a directory of the raw picture where its size is given.
-    static func raf(rawWidth: Int? = nil, rawHeight: Int = 0) -> [UInt8] {
+    package static func raf(rawWidth: Int? = nil, rawHeight: Int = 0) -> [UInt8] {
         let picture = jpeg([exifSegment(camera().bytes)])
         var out = ByteBuilder()
         out.add("FUJIFILMCCD-RAW 0201FF389501")
@@ -335,7 +338,7 @@ enum Picture {
         return out.bytes + picture + [UInt8](repeating: 9, count: 500)
     }
 
-    static func gif(_ packet: [UInt8]) -> [UInt8] {
+    package static func gif(_ packet: [UInt8]) -> [UInt8] {
         var out = ByteBuilder(isBig: false)
         out.add("GIF89a")
         out.u16(320)
@@ -347,7 +350,7 @@ enum Picture {
         return out.bytes + [0x3B]
     }
 
-    static func avi(_ date: String) -> [UInt8] {
+    package static func avi(_ date: String) -> [UInt8] {
         func chunk(_ type: String, _ body: [UInt8]) -> [UInt8] {
             var out = ByteBuilder(isBig: false)
             out.add(type)
@@ -360,7 +363,7 @@ enum Picture {
         return chunk("RIFF", Array("AVI ".utf8) + chunk("LIST", list) + chunk("LIST", Array("movi1234".utf8)))
     }
 
-    static func matroska(_ nanoseconds: Int) -> [UInt8] {
+    package static func matroska(_ nanoseconds: Int) -> [UInt8] {
         func element(_ id: [UInt8], _ body: [UInt8]) -> [UInt8] {
             var out = ByteBuilder()
             out.add(id)
@@ -376,7 +379,7 @@ enum Picture {
             + [0x18, 0x53, 0x80, 0x67, 0x01, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF] + info + tracks
     }
 
-    static func asf(since1601 seconds: Int) -> [UInt8] {
+    package static func asf(since1601 seconds: Int) -> [UInt8] {
         func object(_ identifier: [UInt8], _ body: [UInt8]) -> [UInt8] {
             var out = ByteBuilder(isBig: false)
             out.add(identifier)
@@ -402,7 +405,7 @@ enum Picture {
             [2, 0, 0, 0, 1, 2] + objects)
     }
 
-    static func transportStream(step: Int) -> [UInt8] {
+    package static func transportStream(step: Int) -> [UInt8] {
         var stream: [UInt8] = []
         for index in 0..<12 {
             var packet = [UInt8](repeating: 0, count: step - 188) + [0x47]

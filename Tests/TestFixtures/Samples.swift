@@ -2,8 +2,8 @@ import Foundation
 import PhotoImaging
 
 /// A small file of every family of formats, whole and sound, for tests and the fuzzer to damage.
-enum Samples {
-    static let all: [(name: String, bytes: [UInt8])] = {
+package enum Samples {
+    package static let all: [(name: String, bytes: [UInt8])] = {
         let exif = Picture.camera().bytes
         let packet = Picture.xmp(#"xmp:CreateDate="2012-01-02T03:04:05""#)
         let keyed = Picture.keyed([("com.apple.quicktime.creationdate", "2020-05-12T01:30:00+0200")])
@@ -42,7 +42,7 @@ enum Samples {
     }()
 
     /// An XMP packet with xmp:CreateDate 2009-08-07 06:05:04, packed by zlib with a code of its own.
-    static let dynamicBlock = """
+    package static let dynamicBlock = """
         eNqF181q20AYheFb0S6rkPn+5kcoXnWfTW7AtZWiUttBUYkvv9m1nQM6W6EXBA/SGU338X55v8zb8TCt57fx2/xxWpf3bbld\
         h/m+fF04bvPrcplf1uXHcj3+en7QlNpjqo+pvKY8phiTPxym82n8+P3953zaDp+39ZyG4/U8XG7rPNzehmUb0vT0zy1Df3+T\
         1heyX1SrfaH7RYnSF7Zf5JL7wveLaNEXQQrxvsj7hZv1RdkvLLQv6n6hRfqi7RfSwFwIuiREJ+oK6ELUm4O6EPaagV2Ie6ng\

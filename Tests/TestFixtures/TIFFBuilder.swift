@@ -1,27 +1,27 @@
 /// Bytes put together number by number.
-struct ByteBuilder {
-    var bytes: [UInt8] = []
-    var isBig = true
+package struct ByteBuilder {
+    package var bytes: [UInt8] = []
+    package var isBig = true
 
-    init(isBig: Bool = true) {
+    package init(isBig: Bool = true) {
         self.isBig = isBig
     }
 
-    mutating func add(_ more: [UInt8]) { bytes += more }
-    mutating func add(_ text: String) { bytes += Array(text.utf8) }
-    mutating func u8(_ value: Int) { bytes.append(UInt8(truncatingIfNeeded: value)) }
-    mutating func u16(_ value: Int) { add(number(value, 2)) }
-    mutating func u32(_ value: Int) { add(number(value, 4)) }
-    mutating func u64(_ value: Int) { add(number(value, 8)) }
+    package mutating func add(_ more: [UInt8]) { bytes += more }
+    package mutating func add(_ text: String) { bytes += Array(text.utf8) }
+    package mutating func u8(_ value: Int) { bytes.append(UInt8(truncatingIfNeeded: value)) }
+    package mutating func u16(_ value: Int) { add(number(value, 2)) }
+    package mutating func u32(_ value: Int) { add(number(value, 4)) }
+    package mutating func u64(_ value: Int) { add(number(value, 8)) }
 
-    func number(_ value: Int, _ count: Int) -> [UInt8] {
+    package func number(_ value: Int, _ count: Int) -> [UInt8] {
         let big = (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * (count - 1 - $0))) }
         return isBig ? big : big.reversed()
     }
 }
 
 /// One entry of a TIFF directory.
-enum TIFFTag {
+package enum TIFFTag {
     case ascii(Int, String)
     case short(Int, Int)
     case long(Int, Int)
@@ -33,7 +33,7 @@ enum TIFFTag {
     case subs(Int)
     case data(Int, index: Int)
 
-    var number: Int {
+    package var number: Int {
         switch self {
         case .ascii(let tag, _), .short(let tag, _), .long(let tag, _), .longs(let tag, _),
             .rational(let tag, _):
@@ -47,17 +47,27 @@ enum TIFFTag {
 }
 
 /// Writes TIFF files and EXIF blocks in either byte order.
-struct TIFFBuilder {
-    var isBig = false
-    var magic = 42
-    var header: [UInt8] = []
-    var main: [TIFFTag] = []
-    var exif: [TIFFTag] = []
-    var gps: [TIFFTag] = []
-    var next: [TIFFTag] = []
-    var subs: [[TIFFTag]] = []
+package struct TIFFBuilder {
+    package var isBig = false
+    package var magic = 42
+    package var header: [UInt8] = []
+    package var main: [TIFFTag] = []
+    package var exif: [TIFFTag] = []
+    package var gps: [TIFFTag] = []
+    package var next: [TIFFTag] = []
+    package var subs: [[TIFFTag]] = []
     /// Blobs behind the directories: thumbnails and strips.
-    var data: [[UInt8]] = []
+    package var data: [[UInt8]] = []
+
+    package init(
+        isBig: Bool = false, magic: Int = 42, header: [UInt8] = [], main: [TIFFTag] = [],
+        exif: [TIFFTag] = [],
+        gps: [TIFFTag] = [], next: [TIFFTag] = [], subs: [[TIFFTag]] = [], data: [[UInt8]] = []
+    ) {
+        (self.isBig, self.magic, self.header) = (isBig, magic, header)
+        (self.main, self.exif, self.gps, self.next, self.subs) = (main, exif, gps, next, subs)
+        self.data = data
+    }
 
     private struct Layout {
         var exif = 0
@@ -68,7 +78,7 @@ struct TIFFBuilder {
     }
 
     /// The file. Offsets do not change a directory's length, so a first pass finds them.
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         let first = write(Layout(subs: subs.map { _ in 0 }, data: data.map { _ in 0 }))
         return write(first.layout).bytes
     }

@@ -1,13 +1,12 @@
+import CatalogueRows
 import FileRequests
 import Foundation
 import LinuxIO
 import TestSupport
 import Testing
+import VaultCatalogue
 import VaultCrypto
 import VaultStore
-
-@testable import CatalogueRows
-@testable import VaultCatalogue
 
 /// SQLite in the pages of a real space.
 @Suite("Crashes: the catalogue in a space") struct CatalogueOnSpaceTests {

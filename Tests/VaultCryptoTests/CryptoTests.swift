@@ -1,7 +1,6 @@
 import Testing
+import VaultCrypto
 import VaultFormat
-
-@testable import VaultCrypto
 
 @Suite("Format: ciphers and keys") struct CryptoTests {
     func hex(_ text: String) -> [UInt8] {

@@ -1,8 +1,7 @@
 import TestSupport
 import Testing
+import VaultCrypto
 import VaultFormat
-
-@testable import VaultCrypto
 
 /// `SealingKey` comes to the verdicts of Tests/Vectors/seal.txt.
 @Suite("Format: vectors of the cipher") struct SealVectorTests {

@@ -4,8 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import VaultStore
+import VaultStore
 
 /// `grow`, ended at each of its calls: by a kill, or by a disk without room.
 @Suite("Commands: grow") struct GrowTests {

@@ -4,8 +4,7 @@ import TestSupport
 import Testing
 import VaultCrypto
 import VaultFormat
-
-@testable import VaultStore
+import VaultStore
 
 /// Somebody who knows the format changes the header, and makes its checksum right again.
 @Suite("Damage: the header, changed") struct HeaderChangeTests {

@@ -3,8 +3,7 @@ import LinuxIO
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import VaultStore
+import VaultStore
 
 /// Headers kept elsewhere and put back.
 @Suite("Commands: header export and restore") struct HeaderCopyTests {

@@ -4,8 +4,7 @@ import LinuxIO
 import Synchronization
 import TestSupport
 import Testing
-
-@testable import VaultStore
+import VaultStore
 
 /// A host that takes files written once, from the beginning, as rclone without a cache.
 private final class WholeFileHost: ForwardingCalls {

@@ -1,8 +1,7 @@
 import LinuxIO
 import TestSupport
 import Testing
-
-@testable import VaultStore
+import VaultStore
 
 /// A file server whose locks keep others from reading as well, while another computer has the vault: SMB.
 private final class LockedHost: ForwardingCalls {

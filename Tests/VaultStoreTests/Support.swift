@@ -3,8 +3,7 @@ import LinuxIO
 import TestSupport
 import VaultCrypto
 import VaultFormat
-
-@testable import VaultStore
+import VaultStore
 
 /// A directory of its own for a test, removed when the object goes.
 final class TemporaryDirectory {

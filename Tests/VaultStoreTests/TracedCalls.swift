@@ -3,8 +3,7 @@ import LinuxIO
 import Synchronization
 import TestSupport
 import VaultCrypto
-
-@testable import VaultStore
+import VaultStore
 
 /// The real calls but for syncs, written down, and for a test ended at one of them, or on a disk without room.
 final class TracedCalls: ForwardingCalls {

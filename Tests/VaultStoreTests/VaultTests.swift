@@ -4,8 +4,7 @@ import LinuxIO
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import VaultStore
+import VaultStore
 
 @Suite("Passwords: vaults and their spaces") struct VaultTests {
     let directory = TemporaryDirectory()

@@ -1,7 +1,6 @@
 import Foundation
+import PhotoImaging
 import Testing
-
-@testable import PhotoImaging
 
 private let photos = ProcessInfo.processInfo.environment["OBSCURA_PHOTOS"] ?? "/work/shared/photos"
 

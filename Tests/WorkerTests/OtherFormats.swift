@@ -2,8 +2,7 @@ import CGIF
 import CPNG
 import CWebP
 import Foundation
-
-@testable import PhotoImaging
+import PhotoImaging
 
 // The formats beside JPEG, through their libraries' own encoders where those can be called from Swift.
 

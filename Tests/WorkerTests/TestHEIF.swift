@@ -1,7 +1,6 @@
 import CHEIF
 import Foundation
-
-@testable import PhotoImaging
+import PhotoImaging
 
 /// HEIC or AVIF, with an embedded thumbnail where `thumbnailSide` says how large: it is grey, to tell it apart.
 func testHEIF(

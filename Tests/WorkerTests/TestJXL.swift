@@ -1,7 +1,6 @@
 import CJXL
 import Foundation
-
-@testable import PhotoImaging
+import PhotoImaging
 
 /// A JPEG XL by libjxl's own encoder: without loss and in the original colours, or with a small loss and in XYB.
 struct TestJXL {

@@ -1,6 +1,5 @@
 import PhotoImaging
-
-@testable import TestFixtures
+import TestFixtures
 
 /// Files that are too large, or too exact, for bytes at random: the metadata lies where only some readers look for it.
 /// The input says which file, how it is laid out, and has the metadata themselves.

@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+import TestFixtures
 import TestSupport
 import VaultFormat
 
@@ -7,7 +8,6 @@ import VaultFormat
 @testable import FileRequests
 @testable import PhotoLibrary
 @testable import Recovery
-@testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

@@ -1,7 +1,6 @@
 import Foundation
 import PhotoImaging
-
-@testable import TestFixtures
+import TestFixtures
 
 /// Writes the tests' generated pictures, as seeds, into the directory that `OBSCURA_FUZZ_SEEDS` names.
 func seedMetadata() {

@@ -1,8 +1,8 @@
 import LinuxIO
+import TestFixtures
 import TestSupport
 import VaultFormat
 
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Roots, map nodes, deltas, bitmaps and counts by somebody who knows the key: the input says which parts of a sound

@@ -1,9 +1,8 @@
 import Foundation
+import LibraryFixtures
+import TestFixtures
 import Testing
-
-@testable import LibraryFixtures
-@testable import TestFixtures
-@testable import VaultStore
+import VaultStore
 
 /// Two and three computers over storage whose locks do nothing: I11. A test plays some hundred mounts in each vault,
 /// `scripts/claims` as many as it is told.

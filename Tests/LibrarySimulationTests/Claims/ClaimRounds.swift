@@ -1,14 +1,14 @@
+import LibraryFixtures
 import LinuxIO
 import Synchronization
+import TestFixtures
 import TestSupport
 import VaultCatalogue
 import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Computers that work in one space at once, each stopped at any system call for any time, each taking the space over

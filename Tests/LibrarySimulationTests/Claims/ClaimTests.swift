@@ -1,14 +1,14 @@
 import Glibc
+import LibraryFixtures
 import LinuxIO
 import Synchronization
+import TestFixtures
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// The effects of a claim, case by case. Nothing waits: the clock is the tests'.

@@ -1,13 +1,13 @@
 import Glibc
+import LibraryFixtures
 import LinuxIO
 import Synchronization
+import TestFixtures
 import TestSupport
 import VaultCatalogue
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// A computer that has the disk of a vault in common with others, by a host whose locks stay where they are.

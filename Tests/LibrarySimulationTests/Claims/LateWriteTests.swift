@@ -1,12 +1,12 @@
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 import VaultFormat
 
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// A computer is cut off from the storage while it writes, and another takes its space over. When the first one comes

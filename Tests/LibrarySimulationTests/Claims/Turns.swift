@@ -1,7 +1,6 @@
 import LinuxIO
+import PhotoLibrary
 import TestSupport
-
-@testable import PhotoLibrary
 
 /// Threads that take turns at a clock of their own: one runs, and at its system calls and waits another may go on, or
 /// it is stopped for a while, as by SIGSTOP. All by chance, the same for the same seed.

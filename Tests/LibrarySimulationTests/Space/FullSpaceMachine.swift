@@ -1,12 +1,11 @@
+import FileRequests
 import Glibc
+import LibraryFixtures
+import PhotoLibrary
+import TestFixtures
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import TestFixtures
-@testable import VaultStore
+import VaultStore
 
 /// Random work in a space that is always full. Whatever a request answered is in the next commit: fsync(2) succeeds,
 /// removing succeeds, and a remount shows exactly the files that are there.

@@ -1,12 +1,12 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultFormat
 @testable import VaultStore
 

@@ -1,11 +1,10 @@
+import FileRequests
+import LibraryFixtures
+import PhotoLibrary
+import TestFixtures
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import TestFixtures
-@testable import VaultStore
+import VaultStore
 
 /// Spaces, and disks of hosts, that are filled, half emptied at random and filled again, a hundred times.
 @Suite("Space: a hundred fills") struct RefillTests {

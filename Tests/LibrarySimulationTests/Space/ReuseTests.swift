@@ -1,12 +1,12 @@
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Sectors are given out once, and come back: to other photos, and in a vault of one space to the host.

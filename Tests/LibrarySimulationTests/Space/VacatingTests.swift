@@ -1,12 +1,12 @@
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import VaultStore
 
 /// Content lies in every segment, and the catalogue needs some: the space moves what is in the emptiest.

@@ -1,9 +1,8 @@
+import FileRequests
+import LibraryFixtures
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 /// Bursts, raw pairs and Live Photos with sidecars, removed and restored in random orders, against a small statement of
 /// the contract: no more is removed than was named, and what went together comes back.

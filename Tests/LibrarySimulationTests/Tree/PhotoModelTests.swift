@@ -1,12 +1,11 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 /// Random operations on photos against a model of the rules.
 @Suite("The tree: random operations with photos against a model") struct PhotoModelTests {

@@ -1,15 +1,14 @@
 import CatalogueRows
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import PhotoRules
 import Synchronization
 import TestSupport
 import VaultCatalogue
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// A wall clock on which every operation takes two minutes: each edit is due a version of its own.
 private final class SlowWork: Sendable {

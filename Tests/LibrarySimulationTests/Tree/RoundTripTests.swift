@@ -1,14 +1,13 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoImport
+import PhotoLibrary
 import TestSupport
 import TestThreads
 import Testing
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// What random programs left is exported, and imported into a new vault. There it must be the same, except for what
 /// lies in the trash. Repeating the import must change nothing, nor an import into the space that it came from.

@@ -1,13 +1,12 @@
 import Foundation
 import LinuxIO
 import PhotoLibrary
+import Recovery
 import TestSupport
 import TestThreads
 import Testing
 import VaultCrypto
 import VaultStore
-
-@testable import Recovery
 
 /// A vault whose catalogue was destroyed, rebuilt and mounted again.
 @Suite("Damage: a lost catalogue, through a mount", .serialized, .waiting) struct SalvageMountTests {

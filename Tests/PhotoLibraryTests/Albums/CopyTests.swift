@@ -1,11 +1,10 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 /// A photo of more than `count` bytes.
 private func big(_ day: String, _ count: Int) -> [UInt8] {

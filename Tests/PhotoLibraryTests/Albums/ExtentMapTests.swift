@@ -1,10 +1,9 @@
+import FileRequests
+import LibraryFixtures
+import PhotoLibrary
+import PhotoRules
 import Testing
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import PhotoRules
 
 @Suite("Albums: extents, and numbers of names") struct ExtentMapTests {
     private func run(_ offset: UInt64, _ length: UInt64, _ sector: UInt64) -> ExtentRun {

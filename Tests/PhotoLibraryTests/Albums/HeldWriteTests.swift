@@ -1,13 +1,12 @@
 import FileRequests
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import VaultStore
+import VaultStore
 
 private let chunk = Int(Chunk.bytes)
 private let written = noise(4 * chunk, seed: 5)

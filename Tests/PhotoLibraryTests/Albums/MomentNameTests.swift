@@ -1,10 +1,9 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
+import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// A moment named after a file of an album follows when that one is renamed; new content without
 /// a date of its own stays on its day.

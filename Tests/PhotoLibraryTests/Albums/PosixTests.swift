@@ -1,12 +1,11 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
 import VaultStore
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 @Suite("Albums: an ordinary POSIX tree") struct PosixTests {
     @Test func `link counts of directories`() throws {

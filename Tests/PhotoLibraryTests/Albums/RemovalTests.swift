@@ -1,12 +1,11 @@
+import FileRequests
 import Glibc
+import LibraryFixtures
+import PhotoLibrary
 import Synchronization
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// Programs that save by unlink(2) of the old file, and rename(2) of the new one onto its name, as digiKam does, or a
 /// new file of that name.

@@ -1,11 +1,10 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
+import PhotoLibrary
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// Programs that save by writing a new file and renaming it, and backups.
 @Suite("Albums: saving by rename") struct SavingTests {

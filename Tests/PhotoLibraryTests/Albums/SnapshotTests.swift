@@ -1,12 +1,12 @@
 import FileRequests
 import Glibc
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import CatalogueRows
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultCatalogue

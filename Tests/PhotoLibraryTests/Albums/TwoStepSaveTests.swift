@@ -1,12 +1,11 @@
+import FileRequests
 import Glibc
+import LibraryFixtures
 import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 /// Programs that empty a file and close it before they write it anew: `convert x.jpg x.jpg`, `: >x; cat y >x`.
 @Suite("Albums: saving in two steps") struct TwoStepSaveTests {

@@ -1,14 +1,13 @@
 import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import PhotoRules
 import Recovery
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// Versions: the bytes that a photo had before it was edited.
 @Suite("Albums: versions of edited photos") struct VersionTests {

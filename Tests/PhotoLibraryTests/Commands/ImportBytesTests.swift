@@ -1,10 +1,10 @@
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import Testing
 import VaultFormat
 
-@testable import LibraryFixtures
 @testable import PhotoLibrary
-@testable import TestFixtures
 @testable import TestSupport
 @testable import VaultStore
 

@@ -1,15 +1,14 @@
+import CatalogueRows
+import FileRequests
+import LibraryFixtures
 import LinuxIO
 import PhotoImaging
+import PhotoImport
+import PhotoLibrary
 import TestSupport
 import Testing
 import VaultCatalogue
-
-@testable import CatalogueRows
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoImport
-@testable import PhotoLibrary
-@testable import VaultStore
+import VaultStore
 
 extension LibraryUser {
     fileprivate func row(_ path: String) throws -> PhotoRow {

@@ -1,9 +1,9 @@
 import Foundation
+import LibraryFixtures
 import TestSupport
 import Testing
 import VaultFormat
 
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultStore

@@ -1,5 +1,7 @@
+import LibraryFixtures
 import LinuxIO
 import Synchronization
+import TestFixtures
 import TestSupport
 import Testing
 import VaultCatalogue
@@ -7,10 +9,8 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
-@testable import TestFixtures
 @testable import VaultStore
 
 /// A repair of descriptors on storage that answers twice differently: nothing that it answers destroys an extent.

@@ -1,12 +1,11 @@
 import Foundation
+import LibraryFixtures
+import PhotoLibrary
+import Recovery
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import Recovery
-@testable import VaultStore
+import VaultStore
 
 /// Segments that have each other's names are found by a check, and nothing else is.
 @Suite("Damage: exchanged segments, checked") struct ExchangeCheckTests {

@@ -1,11 +1,11 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultCatalogue

@@ -1,15 +1,15 @@
 import Glibc
+import LibraryFixtures
 import LinuxIO
+import TestFixtures
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
-@testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

@@ -1,3 +1,4 @@
+import LibraryFixtures
 import LinuxIO
 import Synchronization
 import TestSupport
@@ -7,7 +8,6 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultStore

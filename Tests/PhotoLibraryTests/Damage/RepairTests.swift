@@ -1,10 +1,10 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
 import VaultFormat
 
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultCatalogue

@@ -1,5 +1,6 @@
 import CatalogueRows
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
@@ -7,7 +8,6 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultStore

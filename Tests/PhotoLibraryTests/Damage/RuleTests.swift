@@ -1,13 +1,12 @@
 import Foundation
+import LibraryFixtures
+import PhotoLibrary
+import Recovery
 import TestSupport
 import Testing
+import VaultCatalogue
 import VaultFormat
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import Recovery
-@testable import VaultCatalogue
-@testable import VaultStore
+import VaultStore
 
 /// Each rule of the catalogue: rows that break it are found, and mended if possible.
 @Suite("Damage: integrity constraints") struct RuleTests {

@@ -1,10 +1,10 @@
 import Foundation
+import LibraryFixtures
 import TestSupport
 import Testing
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultCatalogue

@@ -1,12 +1,11 @@
+import FileRequests
+import LibraryFixtures
 import LinuxIO
 import PhotoImaging
 import PhotoLibrary
+import TestFixtures
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import TestFixtures
 
 /// Of equal files without a date the earliest dates the photo, in whichever order they come.
 @Suite("Days: equal files in any order") struct CopyOrderTests {

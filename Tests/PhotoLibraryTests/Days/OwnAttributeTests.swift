@@ -1,9 +1,8 @@
+import FileRequests
+import LibraryFixtures
 import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 /// A photo's attributes `user.obscura.NAME`.
 @Suite("Days: user.obscura attributes") struct OwnAttributeTests {

@@ -1,10 +1,10 @@
+import LibraryFixtures
 import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import VaultCatalogue
 
 /// In whichever order photos, their copies and sidecars arrive and go, the days are the same.

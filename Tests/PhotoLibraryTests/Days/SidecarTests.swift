@@ -1,11 +1,10 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 @Suite("Days: sidecars") struct SidecarTests {
     /// Many names may begin with the photo's stem, and come before it and its sidecar.

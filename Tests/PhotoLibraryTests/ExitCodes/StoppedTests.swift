@@ -1,12 +1,12 @@
 import Foundation
 import Glibc
+import LibraryFixtures
 import LinuxIO
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultStore
 

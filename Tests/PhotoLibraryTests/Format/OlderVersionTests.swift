@@ -1,4 +1,5 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
@@ -6,7 +7,6 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultCatalogue

@@ -1,13 +1,12 @@
+import CatalogueRows
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
+import Recovery
 import TestSupport
 import Testing
 import VaultCatalogue
 import VaultFormat
-
-@testable import CatalogueRows
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import Recovery
 
 /// The program comes to the verdicts of Tests/Vectors on identity records, as the reader in Tests/Reader does.
 @Suite("Format: vectors of records") struct RecordVectorTests {

@@ -1,9 +1,8 @@
+import FileRequests
+import LibraryFixtures
 import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 /// Companions stay with their photo.
 @Suite("Moments: companions of a photo") struct PairTests {

@@ -1,9 +1,8 @@
+import FileRequests
+import LibraryFixtures
 import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 /// A removal takes what it names, and besides only what is no photo of its own.
 @Suite("Moments: companions of a removed photo") struct RemovedCompanionTests {

@@ -1,11 +1,10 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 @Suite("Photos and plain files: photos in moments and albums") struct PhotoTests {
     @Test func `a photo written in an album appears under its day`() throws {

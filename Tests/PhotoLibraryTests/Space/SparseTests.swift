@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LibraryFixtures
 import LinuxIO
 import PhotoImaging
 import Synchronization
@@ -7,7 +8,6 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoImport
 @testable import PhotoLibrary
 @testable import VaultStore

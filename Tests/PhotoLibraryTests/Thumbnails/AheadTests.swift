@@ -1,4 +1,5 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoImaging
 import TestSupport
@@ -7,7 +8,6 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 /// Thumbnails that are made before anybody asks.

@@ -1,13 +1,12 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import PhotoRules
 import TestSupport
 import Testing
 import VaultCatalogue
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// A photo's picture at the next stat after any change; and the room that dropped pictures give back.
 @Suite("Thumbnails: after changes of a photo") struct FreshnessTests {

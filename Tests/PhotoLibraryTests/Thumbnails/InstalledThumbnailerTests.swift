@@ -1,10 +1,9 @@
+import LibraryFixtures
 import PhotoImaging
+import PhotoLibrary
 import TestSupport
 import Testing
 import VaultCatalogue
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// Photos that only installed programs can decode.
 @Suite("Thumbnails: installed programs") struct InstalledThumbnailerTests {

@@ -1,10 +1,10 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 /// Callers that stop waiting for a picture.

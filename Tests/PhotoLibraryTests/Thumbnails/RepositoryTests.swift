@@ -1,12 +1,11 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import TestSupport
 import Testing
 import VaultCrypto
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// The shared thumbnail repository of freedesktop.org.
 @Suite("Thumbnails: the freedesktop repository") struct RepositoryTests {

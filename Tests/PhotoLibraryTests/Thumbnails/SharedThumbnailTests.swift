@@ -1,11 +1,10 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 /// Thumbnails of a mount that several users share: nobody sees more in them than in the files.
 @Suite("Thumbnails: owners and permissions") struct SharedThumbnailTests {

@@ -1,4 +1,5 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoImaging
 import TestSupport
@@ -6,7 +7,6 @@ import Testing
 import VaultCatalogue
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultStore
 

@@ -1,11 +1,11 @@
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoImaging
 import TestSupport
 import Testing
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 /// The names of thumbnails, and listings of them.

@@ -1,11 +1,11 @@
 import Foundation
+import LibraryFixtures
 import TestSupport
 import Testing
 import VaultCatalogue
 import VaultFormat
 
 @testable import FileRequests
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultStore
 

@@ -1,11 +1,10 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
 
 @Suite("Thumbnails: sizes, times, names") struct ThumbnailTests {
     @Test func `a thumbnail has its size before it is opened`() throws {

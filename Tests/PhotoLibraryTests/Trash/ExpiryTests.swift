@@ -1,11 +1,10 @@
+import FileRequests
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import TestSupport
 import Testing
 import VaultStore
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 private let files = ".Trash-0/files"
 private let day: Int64 = 86_400

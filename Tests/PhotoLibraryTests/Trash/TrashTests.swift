@@ -1,11 +1,10 @@
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import TestSupport
 import Testing
-
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 private let trash = ".Trash-0"
 private let files = ".Trash-0/files"

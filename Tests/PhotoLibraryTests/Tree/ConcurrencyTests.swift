@@ -1,12 +1,11 @@
 import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import Synchronization
 import TestSupport
 import Testing
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 @Suite("The tree: many threads") struct ConcurrencyTests {
     private func parallel(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) {

@@ -1,14 +1,13 @@
+import CatalogueRows
+import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
+import PhotoLibrary
 import Recovery
 import TestSupport
 import Testing
 import VaultFormat
-
-@testable import CatalogueRows
-@testable import FileRequests
-@testable import LibraryFixtures
-@testable import PhotoLibrary
 
 private let files = ".Trash-0/files"
 

@@ -1,11 +1,11 @@
 import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import TestSupport
 import Testing
 import VaultFormat
 
-@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultCatalogue
 

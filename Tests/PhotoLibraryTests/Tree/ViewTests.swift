@@ -1,15 +1,14 @@
 import FileRequests
 import Foundation
+import LibraryFixtures
 import LinuxIO
 import PhotoImaging
+import PhotoLibrary
 import PhotoRules
 import TestSupport
 import Testing
+import VaultCatalogue
 import VaultFormat
-
-@testable import LibraryFixtures
-@testable import PhotoLibrary
-@testable import VaultCatalogue
 
 /// Views: virtual directories in which photos are grouped.
 @Suite("The tree: views") struct ViewTests {
