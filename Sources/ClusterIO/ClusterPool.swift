@@ -188,7 +188,7 @@ package final class ClusterPool: @unchecked Sendable {
     private func startNow(_ steps: [Step], on object: String, _ whenFull: WhenFull) throws(Errno) {
         try repeatFailed()
         let write = PendingWrites.Write(object, steps)
-        if writes.mustFollow(write) {
+        while writes.mustFollow(write) {
             connection.willWait(for: [object])
             writes.drain([object])
             try repeatFailed()

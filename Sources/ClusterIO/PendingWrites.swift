@@ -53,11 +53,11 @@ final class PendingWrites: @unchecked Sendable {
         lock.withLock { begun[object] != nil || failed.contains { $0.object == object } }
     }
 
-    /// Whether a write replaces bytes of one that is on its way. If that failed it would be repeated, over the newer
-    /// bytes.
+    /// Whether a write replaces bytes of one that is on its way, or has just failed: that would be repeated, over the
+    /// newer bytes.
     func mustFollow(_ write: Write) -> Bool {
         lock.withLock {
-            (begun[write.object] ?? []).contains { earlier in
+            ((begun[write.object] ?? []) + failed.filter { $0.object == write.object }).contains { earlier in
                 earlier.ranges.contains { range in write.ranges.contains { $0.overlaps(range) } }
             }
         }

@@ -38,7 +38,7 @@ package protocol PoolConnection: AnyObject, Sendable {
     /// As `size(of:)`. Throws ETIMEDOUT if there is no answer within so long.
     func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64
 
-    /// The version of the object that this thread has asked for last.
+    /// The version of the object that a thread has asked for last: so one thread at a time asks.
     var lastVersion: UInt64 { get }
 
     /// The value of an attribute. Throws ENODATA if there is none.

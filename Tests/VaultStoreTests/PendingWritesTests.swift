@@ -86,6 +86,20 @@ import Testing
         #expect(!writes.mustFollow(write(10..<20)))
     }
 
+    /// The answer may come right after the failed ones were repeated.
+    @Test func `newer bytes wait for those that have just failed`() throws {
+        let first = ended(.writeArray([1, 1], at: 0), -EIO)
+        let (second, other) = (
+            PendingWrites.Write("object", [.writeArray([2], at: 1)]),
+            PendingWrites.Write("object", [.writeArray([2], at: 2)])
+        )
+        #expect(writes.mustFollow(second) && !writes.mustFollow(other))
+        #expect(writes.beginRepeating() === first)
+        #expect(writes.mustFollow(second))
+        try writes.endRepeating(first, 0)
+        #expect(!writes.mustFollow(second))
+    }
+
     /// A write that fails once a newer one to the same place has begun.
     @Test(arguments: 1...20) func `an older write is not repeated over a newer one`(seed: UInt64) throws {
         let disk = MemoryDisk(DiskState(DiskImage()))
