@@ -146,7 +146,8 @@ package final class MemoryVault: Sendable {
         let options = SpaceOptions(
             isReadOnly: isReadOnly, grows: !layout.isShared,
             bootHash: UnlockedSpace.bootHash(keys.boot, vault.memoryMark()),
-            segmentCountNow: { [layout] in vault.segmentCount(layout) }, limits: limits)
+            segmentCount: try vault.segmentCount(layout),
+            segmentCountNow: { [layout] in try? vault.segmentCount(layout) }, limits: limits)
         return try Space.open(disk: segments, keys: keys, options: options)
     }
 

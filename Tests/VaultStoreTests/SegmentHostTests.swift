@@ -25,7 +25,7 @@ import VaultCrypto
             disk: SpaceDisk(host, Self.layout), keys: keys,
             options: SpaceOptions(
                 isReadOnly: isReadOnly, grows: true, bootHash: boot ?? Self.boot,
-                segmentCountNow: { host.count }, limits: .least))
+                segmentCount: host.count, segmentCountNow: { host.count }, limits: .least))
     }
 
     /// A state with so many pages and one content.

@@ -61,7 +61,8 @@ import VaultFormat
         let unlocked = try patiently { try Vault.unlock(path, password: secret("one")) }
         let disk = SpaceDisk(try unlocked.vault.segments(of: 0, unlocked.layout), unlocked.layout)
         let options = SpaceOptions(
-            isReadOnly: true, grows: true, bootHash: [UInt8](repeating: 9, count: 32), segmentCountNow: { 2 })
+            isReadOnly: true, grows: true, bootHash: [UInt8](repeating: 9, count: 32), segmentCount: 2,
+            segmentCountNow: { 2 })
         let space = try Space.open(disk: disk, keys: SpaceKeys(unlocked.key), options: options)
         #expect(try space.page(0) == 1)
     }

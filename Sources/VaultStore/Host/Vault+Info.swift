@@ -44,7 +44,7 @@ extension Vault {
     public static func info(_ path: String) throws(VaultError) -> VaultInfo {
         let (vault, header) = try open(path, calls: LinuxCalls.shared, mayRepair: false)
         let layout = header.layout
-        let count = vault.segmentCount(layout)
+        let count = try vault.segmentCount(layout)
         return VaultInfo(
             formatVersion: Int(formatVersion), spaceCount: header.spaceCount,
             segmentBytes: header.segmentBytes, segmentsPerSpace: count,

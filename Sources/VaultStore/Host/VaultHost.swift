@@ -31,8 +31,9 @@ protocol VaultHost: PartHost {
     /// Throws if this user may not read the segments. Every other error is damage, which is found later.
     func requirePermission(_ layout: SegmentLayout) throws(VaultError)
 
-    /// The number of segments that every space has, from 0 on without a gap.
-    func segmentCount(_ layout: SegmentLayout) -> Int
+    /// The number of segments that every space has, from 0 on without a gap. Throws if the host does not tell: fewer
+    /// would have content look lost.
+    func segmentCount(_ layout: SegmentLayout) throws(VaultError) -> Int
 
     /// Lists the segments of a vault of one space.
     func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing

@@ -12,8 +12,10 @@ public final class SegmentRoles: @unchecked Sendable {
     private let sectors: SectorAllocator
     private let grows: Bool
     private let slotsPerPair: Int
-    /// The number of segments that every space of the vault has now.
-    private let countNow: @Sendable () -> Int
+    /// The number of segments that every space of the vault had when this one was opened.
+    private let countFound: Int
+    /// The same now; nil if the host does not tell.
+    private let countNow: @Sendable () -> Int?
     private var pagePairs: [SegmentPair]
     /// Segments of content whose files were present, and those whose files were missing, at the first write to them.
     private var found: Set<Int> = []
@@ -31,12 +33,12 @@ public final class SegmentRoles: @unchecked Sendable {
 
     init(
         _ pairs: [SegmentPair], _ disk: SpaceDisk, _ sectors: SectorAllocator, grows: Bool, lock: Lock,
-        countNow: @escaping @Sendable () -> Int
+        count: Int, countNow: @escaping @Sendable () -> Int?
     ) {
         (pagePairs, self.disk, self.sectors, self.grows, self.lock) = (pairs, disk, sectors, grows, lock)
-        self.countNow = countNow
+        (countFound, self.countNow) = (count, countNow)
         slotsPerPair = disk.slotsPerPair
-        noteEnd()
+        disk.limit(to: count)
     }
 
     // MARK: Segments of pages
@@ -133,24 +135,17 @@ public final class SegmentRoles: @unchecked Sendable {
     /// The number of segments, including missing ones with a usage count.
     public var count: Int { lock.withLock { sectors.segmentCount } }
 
-    /// The number of segments that have files, and of those that hold pages.
+    /// The number of segments that had files at the beginning, and of those that hold pages.
     var leastCount: Int {
-        max(countNow(), (pagePairs.map { max(Int($0.a), Int($0.b)) }.max() ?? 0) + 1)
+        max(countFound, (pagePairs.map { max(Int($0.a), Int($0.b)) }.max() ?? 0) + 1)
     }
 
     /// Starts using segments that `grow` has added. Under the lock.
     func noticeGrowth() {
-        guard !grows else { return }
-        let count = countNow()
-        guard count > sectors.segmentCount else { return }
-        noteEnd()
+        guard !grows, let count = countNow(), count > sectors.segmentCount else { return }
+        disk.limit(to: count)
         sectors.addSegments(to: count)
         updateExcluded()
-    }
-
-    /// Sets the end of the file of all spaces, beyond which nothing is written.
-    private func noteEnd() {
-        disk.limit(to: countNow())
     }
 
     /// In a vault that grows, creates a segment for content. Returns false if the format allows no more. Under the
@@ -246,7 +241,7 @@ public final class SegmentRoles: @unchecked Sendable {
     /// those below the vault's own count, even if a forged root names more.
     func replaceMissing(all: Bool) {
         guard grows else { return }
-        let own = all ? min(sectors.segmentCount, countNow()) : 0
+        let own = all ? min(sectors.segmentCount, countNow() ?? countFound) : 0
         for number in Set(0..<own).union(ofPages).sorted()
         where (try? disk.writtenSectors(number)) == nil {
             // Its contents are lost. If the disk is full, later writes to it fail and report that.

@@ -22,7 +22,10 @@ struct SpaceOptions: Sendable {
     var isReadOnly: Bool
     var grows: Bool
     var bootHash: [UInt8]
-    var segmentCountNow: @Sendable () -> Int
+    /// The number of segments that every space of the vault has when this one is opened.
+    var segmentCount: Int
+    /// As `segmentCount`, at any later time; nil if the host does not tell.
+    var segmentCountNow: @Sendable () -> Int?
     /// Nil if nothing is written.
     var copies: BackupHold?
     /// Nil if nothing is written, or no other mount can write.

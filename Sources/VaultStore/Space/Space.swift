@@ -161,6 +161,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
         let options = SpaceOptions(
             isReadOnly: true, grows: grows, bootHash: options.bootHash,
+            segmentCount: options.segmentCountNow() ?? parts.segments.count,
             segmentCountNow: options.segmentCountNow, limits: limits)
         do throws(StoreError) {
             return try Space(opened, disk: parts.disk, keys: keys, options: options)

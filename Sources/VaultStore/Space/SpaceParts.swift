@@ -41,7 +41,8 @@ struct SpaceParts: Sendable {
         let allocator = SectorAllocator(
             sectorsPerSegment: disk.sectorsPerSegment, usedCounts: [], limits: limits)
         segments = SegmentRoles(
-            root.pairs, disk, allocator, grows: grows, lock: lock, countNow: options.segmentCountNow)
+            root.pairs, disk, allocator, grows: grows, lock: lock, count: options.segmentCount,
+            countNow: options.segmentCountNow)
         pages = PageStore(root, reader, segments, next, lock, nodesMax: limits.mapNodes)
         sectors = SectorRoom(
             root, disk, allocator, segments, host, grows: grows, limits: limits, lock: lock)

@@ -71,9 +71,9 @@ extension UnlockedSpace {
     /// Throws if a later release made the space, or is needed to change it. Called before anything of its files is
     /// changed without opening it.
     public func requireKnownFeatures() throws(VaultError) {
-        let (disk, keys, _) = try parts(readOnly: true)
+        let disk = try disk(readOnly: true)
         do throws(StoreError) {
-            for found in try RootStore.known(disk, PageCodec(key: keys.page)) {
+            for found in try RootStore.known(disk, PageCodec(key: SpaceKeys(key).page)) {
                 if let newer = found.root.format.writingObstacle { throw .newer(newer) }
             }
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
@@ -97,7 +97,8 @@ extension UnlockedSpace {
     /// Counts all segments up to this number, not only those before the first missing one.
     func countSegments(through last: Int, _ options: inout SpaceOptions) {
         let counted = options.segmentCountNow
-        options.segmentCountNow = { max(counted(), last + 1) }
+        options.segmentCount = max(options.segmentCount, last + 1)
+        options.segmentCountNow = { counted().map { max($0, last + 1) } }
     }
 
     private func open(

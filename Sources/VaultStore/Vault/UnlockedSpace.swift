@@ -117,19 +117,24 @@ public final class UnlockedSpace: Sendable {
         return false
     }
 
+    func disk(readOnly: Bool, limits: Limits = .ofProcess) throws(VaultError) -> SpaceDisk {
+        let host = try vault.segments(
+            of: index, layout, cover: readOnly ? nil : cover, openMax: limits.openSegments)
+        return SpaceDisk(host, layout)
+    }
+
     /// The arguments for opening the space.
     func parts(
         readOnly: Bool, limits: Limits = .ofProcess
     ) throws(VaultError) -> (SpaceDisk, SpaceKeys, SpaceOptions) {
-        let host = try vault.segments(
-            of: index, layout, cover: readOnly ? nil : cover, openMax: limits.openSegments)
-        let disk = SpaceDisk(host, layout)
+        let disk = try disk(readOnly: readOnly, limits: limits)
         let keys = SpaceKeys(key)
         var options = SpaceOptions(
             isReadOnly: readOnly, grows: !layout.isShared,
             // The next soft state takes the place of a soft one at once.
             bootHash: Self.bootHash(keys.boot, follows ? nil : vault.memoryMark()),
-            segmentCountNow: { [vault, layout] in vault.segmentCount(layout) }, limits: limits)
+            segmentCount: try vault.segmentCount(layout),
+            segmentCountNow: { [vault, layout] in try? vault.segmentCount(layout) }, limits: limits)
         if !readOnly {
             options.copies = vault.holdForBackups()
             options.claim = try claimKeeper(keys, bootHash: options.bootHash)
@@ -139,8 +144,7 @@ public final class UnlockedSpace: Sendable {
 
     /// The generation of the newest durable root. Reads all roots.
     public func newestDurable() throws(VaultError) -> UInt64 {
-        let (disk, keys, _) = try parts(readOnly: true)
-        let roots = RootStore.read(disk, PageCodec(key: keys.page))
+        let roots = RootStore.read(try disk(readOnly: true), PageCodec(key: SpaceKeys(key).page))
         if roots.found.isEmpty, let error = roots.error {
             throw VaultError(error, doing: "cannot read its roots")
         }

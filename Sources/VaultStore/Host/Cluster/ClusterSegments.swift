@@ -185,7 +185,7 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         do throws(Errno) {
             if isShared {
                 let isKnown = segment < least.load(ordering: .relaxed)
-                if !isKnown, try !vault.requestWholeRow(segment, layout) { return false }
+                if !isKnown, try !vault.isWholeRow(segment, layout) { return false }
             } else {
                 guard try pool.size(of: object(segment)) != nil else { return false }
             }

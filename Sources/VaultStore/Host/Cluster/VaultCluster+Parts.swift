@@ -78,7 +78,7 @@ extension VaultCluster {
     func segments(_ layout: SegmentLayout) throws(VaultError) -> FoundSegments {
         var found = FoundSegments()
         if layout.isShared {
-            for number in 0..<segmentCount(layout) {
+            for number in 0..<(try segmentCount(layout)) {
                 for space in 0..<layout.spaceCount {
                     found.segments.append((SegmentPlace(space: space, number: number), layout.segmentBytes))
                 }
@@ -143,7 +143,7 @@ extension VaultCluster {
             throw .foreignHeader("it describes smaller segments than the vault has")
         }
         guard header.layout.isShared else { return }
-        guard isWholeRow(0, layout) else {
+        guard try segmentCount(header.layout) > 0 else {
             throw .foreignHeader("it describes other spaces than the vault has, or larger segments")
         }
     }

@@ -9,27 +9,22 @@ import VaultFormat
 extension VaultCluster {
     /// Whether all objects of a row are there, unless one was lost: the last one is made last, and has all its bytes
     /// only then.
-    func isWholeRow(_ row: Int, _ layout: ClusterLayout) -> Bool {
-        (try? requestWholeRow(row, layout)) ?? false
-    }
-
-    /// As `isWholeRow`. Throws if the cluster does not tell.
-    func requestWholeRow(_ row: Int, _ layout: ClusterLayout) throws(Errno) -> Bool {
+    func isWholeRow(_ row: Int, _ layout: ClusterLayout) throws(Errno) -> Bool {
         try pool.size(of: layout.lastObject(row)) == layout.objectBytes
     }
 
     /// The number of whole rows.
-    func rowCount(_ layout: ClusterLayout) -> Int {
+    func rowCount(_ layout: ClusterLayout) throws(Errno) -> Int {
         let known = rowsKnown.load(ordering: .relaxed)
         // In few requests: the end lies between the last whole row found and the first one missing.
         var (found, step) = (known, 1)
-        while found + step <= Geometry.segmentsMax, isWholeRow(found + step - 1, layout) {
+        while found + step <= Geometry.segmentsMax, try isWholeRow(found + step - 1, layout) {
             (found, step) = (found + step, step * 2)
         }
         var missing = min(found + step, Geometry.segmentsMax + 1)
         while found + 1 < missing {
             let middle = (found + missing) / 2
-            if isWholeRow(middle - 1, layout) { found = middle } else { missing = middle }
+            if try isWholeRow(middle - 1, layout) { found = middle } else { missing = middle }
         }
         rowsKnown.store(max(known, found), ordering: .relaxed)
         return found
@@ -63,7 +58,7 @@ extension VaultCluster {
     func completeSegments(_ layout: SegmentLayout) throws(VaultError) {
         guard layout.isShared else { return }
         let objects = objects(layout)
-        let count = rowCount(objects)
+        let count = try segmentCount(layout)
         do throws(VaultError) {
             guard try isBegun(count, objects) else { return }
             try makeRows(count..<count + 1, objects) { _, _ in }
@@ -88,7 +83,7 @@ extension VaultCluster {
         _ header: Header, bytesPerSpace: UInt64, progress: (_ done: UInt64, _ total: UInt64) -> Void
     ) throws(VaultError) {
         let layout = objects(header.layout)
-        let count = rowCount(layout)
+        let count = try segmentCount(header.layout)
         let wanted = try Vault.segmentCountWanted(bytesPerSpace, header, now: count)
         guard wanted > count else { return }
         let (begun, rowBytes) = (UInt64(count) * header.layout.rowBytes, header.layout.rowBytes)

@@ -90,18 +90,26 @@ final class VaultCluster: VaultHost {
 
     func requirePermission(_ layout: SegmentLayout) throws(VaultError) {}
 
-    func segmentCount(_ layout: SegmentLayout) -> Int {
+    func segmentCount(_ layout: SegmentLayout) throws(VaultError) -> Int {
         let objects = objects(layout)
-        if layout.isShared { return rowCount(objects) }
-        func exists(_ segment: Int) -> Bool { (try? pool.size(of: objects.object(segment))) != nil }
+        do throws(Errno) {
+            return layout.isShared ? try rowCount(objects) : try ownCount(objects)
+        } catch { throw .system(error, "cannot count the vault's segments on the cluster") }
+    }
+
+    /// The number of segments of one space.
+    private func ownCount(_ objects: ClusterLayout) throws(Errno) -> Int {
+        func exists(_ segment: Int) throws(Errno) -> Bool {
+            try pool.size(of: objects.object(segment)) != nil
+        }
         // In few requests: the end of the segments lies between the last one found and the first one missing.
         var (found, missing) = (0, 1)
-        while missing < Geometry.segmentsMax, exists(missing - 1) {
+        while missing < Geometry.segmentsMax, try exists(missing - 1) {
             (found, missing) = (missing, missing * 2)
         }
         while found + 1 < missing {
             let middle = (found + missing) / 2
-            if exists(middle - 1) { found = middle } else { missing = middle }
+            if try exists(middle - 1) { found = middle } else { missing = middle }
         }
         return found
     }
@@ -123,7 +131,7 @@ final class VaultCluster: VaultHost {
     }
 
     func highestNumber(_ layout: SegmentLayout) throws(VaultError) -> Int {
-        layout.isShared ? segmentCount(layout) - 1 : try listing(layout).numbers.last ?? -1
+        layout.isShared ? try segmentCount(layout) - 1 : try listing(layout).numbers.last ?? -1
     }
 
     // MARK: Repairs
