@@ -302,13 +302,14 @@ package final class ClusterPool: @unchecked Sendable {
         try check(write(steps, on: object, whenFull))
     }
 
-    /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable.
+    /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable. Once
+    /// the lock was lost, throws that error for all.
     package func settle(_ objects: Set<String>? = nil) throws(Errno) {
         try gathered.flush(objects, start: startBatch)
         connection.willWait(for: objects)
         writes.drain(objects)
         try repeatFailed()
-        if objects == nil, let failure = writes.takeFailure() { throw failure }
+        if objects == nil, let failure = writes.lossOfLock { throw failure }
     }
 
     /// Runs a call that waits for the answer to a request.

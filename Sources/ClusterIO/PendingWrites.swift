@@ -32,7 +32,7 @@ final class PendingWrites: @unchecked Sendable {
     private var bytes = 0
     /// Those on their way, by object.
     private var begun: [String: [Write]] = [:]
-    /// The error of a write that must not be repeated, since the last `takeFailure`.
+    /// The error of the first write that must not be repeated.
     private var failure: Errno?
     /// Writes of bytes that failed, in order. They were accepted, so they are repeated.
     private var failed: [Write] = []
@@ -75,7 +75,7 @@ final class PendingWrites: @unchecked Sendable {
         }
     }
 
-    /// Throws if the write has failed again. Once the lock is lost all are given up, and `takeFailure` tells: so that
+    /// Throws if the write has failed again. Once the lock is lost all are given up, and `lossOfLock` tells: so that
     /// reads go on.
     func endRepeating(_ write: Write, _ result: Int32) throws(Errno) {
         let error = result < 0 ? Errno(-result) : nil
@@ -139,12 +139,8 @@ final class PendingWrites: @unchecked Sendable {
         }
     }
 
-    func takeFailure() -> Errno? {
-        lock.withLock {
-            defer { failure = nil }
-            return failure
-        }
-    }
+    /// The error with which the lock was lost, for good: each of several threads that sync must learn of it.
+    var lossOfLock: Errno? { lock.withLock { failure } }
 }
 
 extension Errno {

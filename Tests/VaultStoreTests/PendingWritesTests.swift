@@ -29,14 +29,14 @@ import Testing
             #expect(writes.beginRepeating() === write)
             try writes.endRepeating(write, 0)
         }
-        #expect(writes.beginRepeating() == nil && writes.takeFailure() == nil)
+        #expect(writes.beginRepeating() == nil && writes.lossOfLock == nil)
         #expect(writes.isFull == Errno(error).meansNoRoom)
     }
 
     @Test(arguments: [EBUSY, ESHUTDOWN]) func `nothing is repeated without the lock`(error: Int32) {
         _ = ended(.writeArray([1], at: 0), -error)
         #expect(writes.beginRepeating() == nil)
-        #expect(writes.takeFailure() == Errno(error) && writes.takeFailure() == nil)
+        #expect(writes.lossOfLock == Errno(error) && writes.lossOfLock == Errno(error))
     }
 
     @Test(arguments: [EBUSY, ESHUTDOWN]) func `what waits to be repeated is given up with the lock`(
@@ -46,12 +46,30 @@ import Testing
         _ = ended(.writeArray([2], at: 0), -EIO)
         #expect(writes.beginRepeating() === write)
         try writes.endRepeating(write, -error)
-        #expect(writes.beginRepeating() == nil && writes.takeFailure() == Errno(error))
+        #expect(writes.beginRepeating() == nil && writes.lossOfLock == Errno(error))
+    }
+
+    /// A write that has failed is repeated by the next call, which may be a read, when another client has the lock.
+    @Test func `without the lock reads go on, and no sync succeeds`() throws {
+        let disk = MemoryDisk(DiskState(DiskImage()))
+        let calls = FaultyCalls(disk)
+        let pool = ClusterPool(try calls.connect(pool: "pool", namespace: ""))
+        let another = ClusterPool(try disk.connect(pool: "pool", namespace: ""))
+        let (own, others) = (ClusterLock(cookie: "1", seconds: 20), ClusterLock(cookie: "2", seconds: 20))
+        try another.apply([.writeArray([1], at: 0)], on: "a")
+        calls.inject(.error(.inputOutput), after: 0)
+        try pool.start([.lock(own), .writeArray([2], at: 0)], on: "a")
+        try another.apply([.lock(others)], on: "a")
+        for _ in 0..<2 {
+            var bytes: [UInt8] = [0]
+            #expect(try pool.read("a", at: 0, into: &bytes) == 1 && bytes == [1])
+            #expect(throws: Errno(EBUSY)) { try pool.settle() }
+        }
     }
 
     @Test func `room that is not given back holds up nothing`() {
         _ = ended(.zeros(0..<4096), -EIO)
-        #expect(writes.beginRepeating() == nil && writes.takeFailure() == nil)
+        #expect(writes.beginRepeating() == nil && writes.lossOfLock == nil)
     }
 
     @Test func `a write is repeated by one thread alone`() throws {
