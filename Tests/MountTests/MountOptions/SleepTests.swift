@@ -39,6 +39,9 @@ private final class FakeLogind {
     deinit {
         sd_bus_flush_close_unref(bus)
         if state.inhibitor >= 0 { close(state.inhibitor) }
+        // So that it removes its socket, which lies in /tmp.
+        busProcess.kill(SIGTERM)
+        busProcess.wait()
     }
 
     /// Inhibit(what, who, why, mode) returns a descriptor.
