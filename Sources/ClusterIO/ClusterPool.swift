@@ -87,21 +87,13 @@ package final class ClusterPool: @unchecked Sendable {
     /// The size of an object in bytes, after the writes to it; nil if there is none.
     package func size(of object: String) throws(Errno) -> UInt64? {
         try settle([object])
-        do throws(Errno) {
-            return try asking { () throws(Errno) in try connection.size(of: object) }
-        } catch {
-            if error == .noEntry { return nil }
-            throw error
-        }
+        return try asking(orNilFor: ENOENT) { () throws(Errno) in try connection.size(of: object) }
     }
 
     /// As `size(of:)`. Throws ETIMEDOUT if there is no answer within so long.
     package func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64? {
-        do throws(Errno) {
-            return try asking { () throws(Errno) in try connection.size(of: object, within: milliseconds) }
-        } catch {
-            if error == .noEntry { return nil }
-            throw error
+        try asking(orNilFor: ENOENT) { () throws(Errno) in
+            try connection.size(of: object, within: milliseconds)
         }
     }
 
@@ -138,6 +130,7 @@ package final class ClusterPool: @unchecked Sendable {
             return self
         }
 
+        /// The bytes of the object that it writes; nil for steps of other kinds.
         var range: Range<UInt64>? {
             switch self {
             case .write(let bytes, let offset): offset..<offset + UInt64(bytes.count)
@@ -146,13 +139,7 @@ package final class ClusterPool: @unchecked Sendable {
             }
         }
 
-        var byteCount: Int {
-            switch self {
-            case .write(let bytes, _): bytes.count
-            case .writeArray(let bytes, _): bytes.count
-            default: 0
-            }
-        }
+        var byteCount: Int { range?.count ?? 0 }
     }
 
     /// Begins a write, and returns once the bytes are copied. Waits while too many bytes are on their way. A write of
@@ -198,7 +185,8 @@ package final class ClusterPool: @unchecked Sendable {
         write.request = meter.begin(.write, bytes: write.bytes)
         do throws(Errno) {
             // Its callback shares these, and not the pool, which must not end in one.
-            try begin(write.steps, on: object, turn(of: object), whenFull) { [writes] in writes.end(write, $0)
+            try begin(write.steps, on: object, turn(of: object), whenFull) { [writes] result in
+                writes.end(write, result)
             }
         } catch {
             writes.end(write, 0)
@@ -249,7 +237,7 @@ package final class ClusterPool: @unchecked Sendable {
         }
     }
 
-    /// A write that has begun. Whoever gave it no callback waits for it.
+    /// A write that has begun. A caller that gave it no callback waits for it.
     private struct BegunWrite {
         let request: any PoolRequest
         let versions: ObjectVersions
@@ -319,6 +307,14 @@ package final class ClusterPool: @unchecked Sendable {
         return try call()
     }
 
+    /// As `asking`; nil for one kind of error.
+    private func asking<R>(orNilFor number: Int32, _ call: () throws(Errno) -> R) throws(Errno) -> R? {
+        do throws(Errno) { return try asking(call) } catch {
+            if error.rawValue == number { return nil }
+            throw error
+        }
+    }
+
     // MARK: Locks and fences
 
     /// Renews a lock without waiting for the answer, of which `ended` is told on a thread of librados. A write to a
@@ -369,12 +365,9 @@ package final class ClusterPool: @unchecked Sendable {
 
     /// The value of an attribute; empty if there is none.
     package func attribute(_ name: String, of object: String) throws(Errno) -> [UInt8] {
-        do throws(Errno) {
-            return try asking { () throws(Errno) in try connection.attribute(name, of: object) }
-        } catch {
-            if error.rawValue == ENODATA { return [] }
-            throw error
-        }
+        try asking(orNilFor: ENODATA) { () throws(Errno) in
+            try connection.attribute(name, of: object)
+        } ?? []
     }
 
     /// The addresses by which servers know this client.
@@ -395,7 +388,7 @@ package final class ClusterPool: @unchecked Sendable {
     /// See `PoolConnection.mendWatches`.
     package func mendWatches() { connection.mendWatches() }
 
-    /// Asks those that watch an object. Returns whether one of them grants it.
+    /// Asks the clients that watch an object. Returns whether one of these grants it.
     package func ask(_ object: String) -> Bool { connection.ask(object) }
 }
 
@@ -421,9 +414,4 @@ package struct ClusterLock: Sendable {
         let body = text(Self.name) + exclusive + text(cookie) + tag + description + duration + mayRenew
         return [1, 1] + number(UInt32(body.count)) + body
     }
-}
-
-/// Throws the error of a negative result.
-private func check(_ result: Int32) throws(Errno) {
-    if result < 0 { throw Errno(-result) }
 }

@@ -30,7 +30,7 @@ final class PendingWrites: @unchecked Sendable {
     private let lock = Lock()
     private let hasEnded = Condition()
     private var bytes = 0
-    /// Those on their way, by object.
+    /// Writes that are on their way, by object.
     private var begun: [String: [Write]] = [:]
     /// The error of the first write that must not be repeated.
     private var failure: Errno?

@@ -77,7 +77,7 @@ package protocol PoolConnection: AnyObject, Sendable {
     /// Ends all watches, and waits for their callbacks.
     func endWatches()
 
-    /// Asks those that watch an object. Returns whether one of them grants it.
+    /// Asks the clients that watch an object. Returns whether one of these grants it.
     func ask(_ object: String) -> Bool
 }
 

@@ -196,7 +196,7 @@ private final class RadosRequest: PoolRequest, @unchecked Sendable {
     private let pool: Librados.Handle
     private let completion: Librados.Handle
 
-    /// What a callback calls; owned by it.
+    /// The function that is told the answer. The completion's callback owns this object.
     private final class Callback: Sendable {
         let ended: PoolConnection.Answered
         init(_ ended: @escaping PoolConnection.Answered) { self.ended = ended }
@@ -249,6 +249,6 @@ private final class RadosRequest: PoolRequest, @unchecked Sendable {
 }
 
 /// Throws the error of a negative result.
-private func check(_ result: Int32) throws(Errno) {
+func check(_ result: Int32) throws(Errno) {
     if result < 0 { throw Errno(-result) }
 }

@@ -9,7 +9,7 @@ package import VaultFormat
 
 /// A vault on a disk in memory, or on a cluster there, whose space opens without a password: its key is known.
 package final class MemoryVault: Sendable {
-    /// What keeps the vault.
+    /// The kind of host that keeps the vault.
     package enum Host { case files, cluster }
 
     /// Of a vault in files.

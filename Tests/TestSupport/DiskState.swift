@@ -204,8 +204,8 @@ extension DiskState {
         return image
     }
 
-    /// The objects of a cluster when a client is gone: any part of what it had begun has happened. Of the rest, some
-    /// may still happen, until it is shut out.
+    /// The objects of a cluster when a client has died: some of the requests that it had begun have taken effect. Some
+    /// of the others still may, until the client is shut out.
     public func afterClientLoss(
         _ survival: Survival, using generator: inout some RandomNumberGenerator
     ) -> DiskState {

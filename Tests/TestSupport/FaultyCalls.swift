@@ -9,7 +9,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
         case error(Errno)
         /// A read or write of part of the bytes.
         case short
-        /// A request to a cluster that does what it is for, and answers an error all the same.
+        /// A request to a cluster that takes effect, and answers an error all the same.
         case done(Errno)
         /// From now on the cluster refuses every request of this client.
         case fenced

@@ -33,7 +33,7 @@ final class MemoryConnection: PoolConnection, @unchecked Sendable {
         (self.disk, self.pool, self.fault) = (disk, pool, fault)
     }
 
-    /// Ends it: what it has begun happens, and nobody is told.
+    /// Ends the connection: requests that have begun take effect, and nobody is told their answers.
     func end() {
         pool.locked { isOver = true }
         answer(until: { $0.isEmpty }, .init(-ESHUTDOWN))
@@ -52,7 +52,7 @@ final class MemoryConnection: PoolConnection, @unchecked Sendable {
         return fault
     }
 
-    /// Begins a request; throws what it fails with.
+    /// Begins a request. Throws the error that the test has injected for it.
     private func request<R>(_ object: String?, _ body: () throws(Errno) -> R) throws(Errno) -> R {
         let fault = nextFault()
         if case .error(let error) = fault { throw error }
@@ -115,7 +115,7 @@ final class MemoryConnection: PoolConnection, @unchecked Sendable {
         answer(until: { $0.count <= left })
     }
 
-    /// Answers writes in an order that the seed chooses; those to one object in theirs.
+    /// Answers writes in an order that the seed chooses; writes to one object in the order in which they began.
     private func answer(until isEnough: ([Pending]) -> Bool, _ instead: PoolAnswer? = nil) {
         while true {
             let next = pool.locked { () -> Pending? in

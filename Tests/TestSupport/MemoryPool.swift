@@ -8,8 +8,8 @@ import LinuxIO
 /// and several are on their way at a time; they are answered in an order that the seed chooses. Nothing here has a
 /// thread: answers are given when somebody waits for them, or begins the next write.
 ///
-/// What was on its way when a client was gone is in the disk's state: each operation of it may still happen, until that
-/// client is shut out and somebody has had an answer about the object.
+/// Requests that were on their way when a client died are in the disk's state: each of their operations may still
+/// happen, until that client is shut out and another one has had an answer about the object.
 ///
 /// Unchecked Sendable: all is used under the disk's lock.
 public final class MemoryPool: @unchecked Sendable {
@@ -93,7 +93,7 @@ public final class MemoryPool: @unchecked Sendable {
         return client
     }
 
-    /// Ends all clients, as the end of their processes does. What they have begun happens.
+    /// Ends all clients, as the end of their processes does. Requests that they have begun take effect.
     func killAll() {
         let ended = disk.lock.withLock { () -> [MemoryConnection] in
             defer { clients = [] }

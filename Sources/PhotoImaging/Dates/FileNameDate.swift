@@ -159,7 +159,7 @@ struct FileNameDate {
         return name.matchesIgnoringCase("AM", at: start) ? false : nil
     }
 
-    /// What stands between the day and the time of screenshots of macOS and pictures of WhatsApp, in languages whose
+    /// Words between the day and the time in names of macOS' screenshots and WhatsApp's pictures, in languages whose
     /// clocks have 24 hours, and in English.
     private static let wordsBeforeTimes: [StaticString] = [
         " at ", " um ", " à ", " a\u{300} ", " a las ", " alle ore ", " alle ", " ore ", " om ", " às ",

@@ -31,7 +31,7 @@ struct SalvagedTree {
     private var kept: [(photo: UInt64, name: DentryRow)] = []
     /// Contents without a file, of which some bytes were found.
     private let nameless: Set<UInt64>
-    /// By content of which bytes were found that no record names: the newest commit that wrote some.
+    /// Of contents with bytes that no record names, by number: the newest commit that wrote such bytes.
     private let unnamedCommits: [UInt64: UInt64]
     /// Records of inodes in the tree.
     private var placed: [FoundRecord] = []

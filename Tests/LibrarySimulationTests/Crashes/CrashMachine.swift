@@ -123,7 +123,7 @@ struct CrashMachine {
         }
     }
 
-    /// The cluster once another client has the lock. What the former one had begun may happen until then.
+    /// The cluster once another client has the lock. Requests of the former holder may take effect until then.
     private func takenOver(_ state: DiskState, _ seed: UInt64) throws -> DiskState {
         let disk = MemoryDisk(state, isRecording: false)
         disk.pool.order(by: seed)

@@ -17,7 +17,7 @@ import Testing
         return Array(first..<first + count)
     }()
 
-    /// Those of a test, or as many as are asked for.
+    /// Two seeds in a test; as many as the environment asks for in `scripts/crash`.
     private static let clusterSeeds =
         ProcessInfo.processInfo.environment["OBSCURA_CRASH_SEEDS"] == nil ? Array(seeds.prefix(2)) : seeds
 

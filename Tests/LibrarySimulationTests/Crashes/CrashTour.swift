@@ -72,7 +72,7 @@ struct CrashTour {
     ) -> [PublishedCommit] {
         let resolve = published.filter { isMeant($0.commit) }
         let past = resolve.prefix { $0.at <= eventCount }
-        // What a soft commit has begun may not have happened on a cluster.
+        // On a cluster, requests that a soft commit has begun may not have taken effect.
         let oldest = unanswered.values.min() ?? .max
         let safe =
             past.lastIndex { $0.certainty >= certainty && ($0.commit.isDurable || $0.at <= oldest) } ?? 0

@@ -183,7 +183,7 @@ struct FaultCourse: Sendable {
         try FaultWork.open(session)
         try compare(session, with: chapter.tree(before: first), without: touched)
         for step in chapter.steps[first..<index] {
-            // Later steps may have moved what it is for, in a soft commit that counts.
+            // A soft commit that counts may hold later steps, which have moved the files of this one.
             do { try step.body(session) } catch FileError.noEntry {}
         }
         try FaultWork.open(session)
