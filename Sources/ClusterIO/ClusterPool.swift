@@ -177,7 +177,7 @@ package final class ClusterPool: @unchecked Sendable {
         let write = PendingWrites.Write(object, steps)
         while writes.mustFollow(write) {
             connection.willWait(for: [object])
-            writes.drain([object])
+            writes.drain([object], upTo: writes.newest)
             try repeatFailed()
         }
         if writes.isFull(for: write) { connection.willWait(for: nil) }
@@ -290,12 +290,12 @@ package final class ClusterPool: @unchecked Sendable {
         try check(write(steps, on: object, whenFull))
     }
 
-    /// Waits until the writes to these objects are answered; of all if nil. Then all that were begun are durable. Once
-    /// the lock was lost, throws that error for all.
+    /// Waits until the writes to these objects that have begun are answered; of all if nil. Then these are durable.
+    /// Once the lock was lost, throws that error for all.
     package func settle(_ objects: Set<String>? = nil) throws(Errno) {
         try gathered.flush(objects, start: startBatch)
         connection.willWait(for: objects)
-        writes.drain(objects)
+        writes.drain(objects, upTo: writes.newest)
         try repeatFailed()
         if objects == nil, let failure = writes.lossOfLock { throw failure }
     }

@@ -18,6 +18,8 @@ final class PendingWrites: @unchecked Sendable {
         let ranges: [Range<UInt64>]
         /// Until it is answered.
         var request: RequestMeter.Request?
+        /// Of the writes in the order in which they were begun.
+        fileprivate var number: UInt64 = 0
 
         init(_ object: String, _ steps: [ClusterPool.Step]) {
             (self.object, self.steps) = (object, steps.map(\.kept))
@@ -30,6 +32,8 @@ final class PendingWrites: @unchecked Sendable {
     private let lock = Lock()
     private let hasEnded = Condition()
     private var bytes = 0
+    /// Writes so far.
+    private var count: UInt64 = 0
     /// Writes that are on their way, by object.
     private var begun: [String: [Write]] = [:]
     /// The error of the first write that must not be repeated.
@@ -104,6 +108,8 @@ final class PendingWrites: @unchecked Sendable {
         lock.withLock {
             while mustWait(write) { hasEnded.wait(lock) }
             bytes += write.bytes
+            count += 1
+            write.number = count
             begun[write.object, default: []].append(write)
         }
     }
@@ -130,13 +136,23 @@ final class PendingWrites: @unchecked Sendable {
         }
     }
 
+    /// The number of the newest write, for `drain`.
+    var newest: UInt64 { lock.withLock { count } }
+
     /// Waits until no write to these objects is on its way; to any if nil.
-    func drain(_ objects: Set<String>?) {
+    ///
+    /// - Parameter last: later writes are not waited for. Other threads may begin some all the time.
+    func drain(_ objects: Set<String>?, upTo last: UInt64) {
         lock.withLock {
-            while objects.map({ $0.contains { begun[$0] != nil } }) ?? !begun.isEmpty {
-                hasEnded.wait(lock)
-            }
+            while isOnItsWay(objects, upTo: last) { hasEnded.wait(lock) }
         }
+    }
+
+    /// Under the lock.
+    private func isOnItsWay(_ objects: Set<String>?, upTo last: UInt64) -> Bool {
+        // The oldest write to an object is the first one.
+        func isDue(_ writes: [Write]?) -> Bool { writes?.first.map { $0.number <= last } ?? false }
+        return objects.map { $0.contains { isDue(begun[$0]) } } ?? begun.values.contains { isDue($0) }
     }
 
     /// The error with which the lock was lost, for good: each of several threads that sync must learn of it.

@@ -133,6 +133,28 @@ import Testing
         #expect(bytes == [1, 2])
     }
 
+    /// A program that copies without a pause must not hold up another one's sync.
+    @Test(arguments: [nil, ["object"]] as [Set<String>?])
+    func `writes that begin later are not waited for`(objects: Set<String>?) {
+        func begun() -> PendingWrites.Write {
+            let write = PendingWrites.Write("object", [.writeArray([1], at: 0)])
+            writes.begin(write)
+            return write
+        }
+        let first = begun()
+        let last = writes.newest
+        let later = begun()
+        let isOver = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { [writes] in
+            writes.drain(objects, upTo: last)
+            isOver.signal()
+        }
+        #expect(isOver.wait(timeout: .now() + 0.05) == .timedOut)
+        writes.end(first, 0)
+        #expect(isOver.wait(timeout: .now() + 60) == .success)
+        writes.end(later, 0)
+    }
+
     @Test func `bytes are copied, and nothing is on its way when all are answered`() {
         var bytes: [UInt8] = [7, 8]
         let write = bytes.withUnsafeBytes { ended(.write($0, at: 5), 0) }
@@ -142,7 +164,7 @@ import Testing
         } else {
             Issue.record("\(write.steps)")
         }
-        writes.drain(nil)
-        writes.drain(["object"])
+        writes.drain(nil, upTo: writes.newest)
+        writes.drain(["object"], upTo: writes.newest)
     }
 }
