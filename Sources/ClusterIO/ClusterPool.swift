@@ -12,6 +12,7 @@ package final class ClusterPool: @unchecked Sendable {
     private let gathered = GatheredWrites()
     private var versions: ObjectVersions { writes.versions }
     private let meter = RequestMeter()
+    let budget = ReadBudget()
 
     /// The answer of a full cluster to a write.
     package enum WhenFull: Int32 {
@@ -38,9 +39,12 @@ package final class ClusterPool: @unchecked Sendable {
     // MARK: Reading
 
     /// Reads all parts at once, after the writes to these objects. Returns for each how many bytes there were; nil if
-    /// there is no such object.
+    /// there is no such object. Waits while too many bytes are being read.
     package func read(_ parts: [Read]) throws(Errno) -> [Int?] {
         try settle(Set(parts.map(\.object)))
+        let bytes = parts.reduce(0) { $0 + $1.bytes.count }
+        budget.take(bytes)
+        defer { budget.giveBack(bytes) }
         var begun: [any PoolRequest] = []
         var requests: [RequestMeter.Request] = []
         var failure: Errno?
@@ -65,9 +69,10 @@ package final class ClusterPool: @unchecked Sendable {
         return counts
     }
 
-    /// Begins to read a part of an object, not after the writes to it. Nil if that fails.
+    /// Begins to read a part of an object, not after the writes to it. Nil if that fails, or if too many bytes are
+    /// being read.
     func startReading(_ object: String, _ range: Range<UInt64>) -> StartedRead? {
-        StartedRead(connection, object, range, meter)
+        StartedRead(connection, object, range, meter, budget)
     }
 
     /// False only if no write to an object is on its way. Never waits.

@@ -11,18 +11,27 @@ final class StartedRead: @unchecked Sendable {
     private let lock = Lock()
     private let hasEnded = Condition()
     private var request: RequestMeter.Request?
+    private let budget: ReadBudget
     /// The number of bytes, or an error as a negative number.
     private var answer: Int32?
 
     /// Nil if it could not be begun.
-    init?(_ connection: any PoolConnection, _ object: String, _ range: Range<UInt64>, _ meter: RequestMeter) {
+    init?(
+        _ connection: any PoolConnection, _ object: String, _ range: Range<UInt64>, _ meter: RequestMeter,
+        _ budget: ReadBudget
+    ) {
+        guard budget.takeAtOnce(range.count) else { return nil }
         bytes = .allocate(byteCount: range.count, alignment: 4096)
+        self.budget = budget
         request = meter.begin(.read, bytes: range.count)
         do throws(Errno) {
             begun = try connection.startRead(object, at: range.lowerBound, into: bytes) {
                 self.end($0.result)
             }
-        } catch { return nil }
+        } catch {
+            budget.giveBack(range.count)
+            return nil
+        }
     }
 
     deinit { bytes.deallocate() }
@@ -33,6 +42,7 @@ final class StartedRead: @unchecked Sendable {
             request = nil
             hasEnded.signalAll()
         }
+        budget.giveBack(bytes.count)
     }
 
     /// Ends it with an error, if it is not answered yet.
