@@ -5,7 +5,7 @@ package import LinuxIO
 ///
 /// Several programs, or several requests of one, that want the same bytes read them once.
 ///
-/// Unchecked Sendable: `parts` is guarded by `lock`.
+/// Unchecked Sendable: `parts` and `pages` are guarded by `lock`.
 package final class RecentBytes: @unchecked Sendable {
     private enum Content {
         case written([UInt8])
@@ -15,10 +15,11 @@ package final class RecentBytes: @unchecked Sendable {
     private let pool: ClusterPool
     private let lock = Lock()
     private var parts = RecentParts<Content>(bytesMax: bytesMax, countMax: countMax)
+    private var pages = PageStreams()
 
     private static let bytesMax = 12 << 20
     private static let countMax = 128
-    /// Smaller reads are of pages, which have a cache of their own.
+    /// Smaller reads are of pages, which have a cache of their own: what is around these is read, see `PageStreams`.
     private static let readBytesMin = 64 << 10
     /// One that waits for the beginning of what is read ahead need not wait for all of it.
     private static let aheadBytesMax = 1 << 20
@@ -34,7 +35,12 @@ package final class RecentBytes: @unchecked Sendable {
 
     /// Reads all parts, after the writes to these objects. Bytes that an object lacks are zeros. Returns whether all
     /// objects exist.
-    package func read(_ reads: [ClusterPool.Read]) throws(Errno) -> Bool {
+    ///
+    /// - Parameter surroundings: of a page, the range of its object that may be read with it.
+    package func read(
+        _ reads: [ClusterPool.Read], within surroundings: Range<UInt64>? = nil
+    ) throws(Errno) -> Bool {
+        if let surroundings, let page = reads.first, reads.count == 1 { readAround(page, surroundings) }
         var waiting: [(read: ClusterPool.Read, part: RecentParts<Content>.Part)] = []
         var others: [ClusterPool.Read] = []
         for read in reads {
@@ -52,6 +58,20 @@ package final class RecentBytes: @unchecked Sendable {
         var exist = try readNow(others)
         for (read, part) in waiting { exist = try finish(read, part) && exist }
         return exist
+    }
+
+    /// Begins to read what is around a page and after it, if others near it were read just before: a directory's rows
+    /// lie in thousands of pages, mostly in order, and each would take a round trip.
+    private func readAround(_ page: ClusterPool.Read, _ surroundings: Range<UInt64>) {
+        lock.withLock {
+            guard let ahead = pages.read(page.object, page.offset) else { return }
+            for window in ahead where window.overlaps(surroundings) {
+                for piece in parts.pieces(of: page.object, window.clamped(to: surroundings))
+                where piece.part == nil {
+                    if begin(page.object, piece.range, atLeast: 1) == nil { return }
+                }
+            }
+        }
     }
 
     private func finish(
@@ -116,6 +136,7 @@ package final class RecentBytes: @unchecked Sendable {
     /// - Parameter bytes: those to keep, as they will be read soon; nil for none.
     package func replace(_ object: String, _ range: Range<UInt64>, by bytes: [UInt8]? = nil) {
         lock.withLock {
+            pages.wrote(object, range)
             let removed =
                 bytes.map { parts.insert(.init(object: object, range: range, content: .written($0))) }
                 ?? parts.remove(object, range)

@@ -1,4 +1,3 @@
-import ClusterIO
 import Glibc
 import LinuxIO
 import TestSupport
@@ -6,6 +5,7 @@ import Testing
 import VaultCrypto
 import VaultFormat
 
+@testable import ClusterIO
 @testable import VaultStore
 
 @Suite("Space: segments on a cluster") struct ClusterSegmentsTests {
@@ -89,6 +89,78 @@ import VaultFormat
             number += 1
         }
         #expect(told > 3)
+    }
+
+    // MARK: Pages
+
+    private func page(_ segments: any SegmentHost, _ segment: Int, _ index: Int) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Geometry.pageBytes)
+        try bytes.withUnsafeMutableBytes {
+            try segments.read(segment, at: UInt64(index * Geometry.pageBytes), into: $0)
+        }
+        return bytes
+    }
+
+    private func write(_ segments: any SegmentHost, _ segment: Int, _ index: Int, _ bytes: [UInt8]) throws {
+        try bytes.withUnsafeBytes {
+            try segments.write(segment, at: UInt64(index * Geometry.pageBytes), $0, .other)
+        }
+    }
+
+    @Test(arguments: [1, 2]) func `pages that are read in order take few requests`(spaces: Int) throws {
+        let cluster = try Cluster(spaces: spaces, segments: [5])
+        let vault = try cluster.locked()
+        let segments = try vault.segments(of: spaces - 1, cluster.layout)
+        let count = Int(cluster.layout.segmentBytes) / Geometry.pageBytes
+        let content = (0..<count).map { [UInt8](repeating: UInt8($0 % 251), count: Geometry.pageBytes) }
+        for index in 0..<count { try write(segments, 5, index, content[index]) }
+        try segments.sync()
+        let before = vault.pool.counts.reads
+        // As a directory's rows lie: some pages of each window.
+        for index in stride(from: 0, to: count, by: 7) {
+            #expect(try page(segments, 5, index) == content[index])
+        }
+        let read = vault.pool.counts.reads - before
+        #expect(
+            read <= cluster.layout.segmentBytes / PageStreams.windowBytes + 16,
+            "\(count) pages: \(read) requests")
+    }
+
+    @Test(arguments: [1, 2], 1...4 as ClosedRange<UInt64>)
+    func `pages that are read ahead have the bytes that were written last`(spaces: Int, seed: UInt64) throws {
+        let cluster = try Cluster(spaces: spaces, segments: [5])
+        try #require(cluster.calls.real as? MemoryDisk).pool.order(by: seed)
+        let segments = try cluster.locked().segments(of: 0, cluster.layout)
+        var random = RandomSource(seed)
+        let count = 3 * Int(PageStreams.windowBytes) / Geometry.pageBytes
+        var content = [[UInt8]](repeating: [UInt8](repeating: 0, count: Geometry.pageBytes), count: count)
+        for step in 0..<400 {
+            let index = Int.random(in: 0..<count, using: &random)
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                content[index] = [UInt8](repeating: UInt8(step % 256), count: Geometry.pageBytes)
+                try write(segments, 5, index, content[index])
+            } else {
+                #expect(try page(segments, 5, index) == content[index], "step \(step)")
+            }
+        }
+    }
+
+    /// Another mount may write them: a mount that only reads looks for newer ones.
+    @Test(arguments: [1, 2]) func `roots are never kept`(spaces: Int) throws {
+        let cluster = try Cluster(spaces: spaces, segments: 0..<2)
+        let vault = try cluster.locked()
+        let segments = try vault.segments(of: 0, cluster.layout)
+        let rootPages = RootSnapshot.rootBytes / Geometry.pageBytes
+        for index in 0..<2 * rootPages { _ = try page(segments, 0, index) }
+        let other = try ClusterPool(
+            #require(cluster.calls.real as? MemoryDisk).connect(pool: "pool", namespace: ""))
+        let root = [UInt8](repeating: 9, count: Geometry.pageBytes)
+        for index in 0..<rootPages {
+            try other.apply(
+                [.writeArray(root, at: UInt64(index * Geometry.pageBytes))],
+                on: ClusterLayout(cluster.address, cluster.layout).object(0))
+            #expect(try page(segments, 0, index) == root)
+        }
     }
 
     @Test func `a header is not foreign because the cluster does not tell`() throws {

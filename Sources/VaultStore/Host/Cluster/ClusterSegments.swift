@@ -59,10 +59,22 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(StoreError) {
         let exist: Bool
-        do throws(Errno) { exist = try recent.read(reads(segment, at: offset, bytes)) } catch {
+        let around = bytes.count == Geometry.pageBytes ? surroundings(segment, offset) : nil
+        do throws(Errno) { exist = try recent.read(reads(segment, at: offset, bytes), within: around) } catch
+        {
             throw failed(error)
         }
         if !exist, try !isThere(segment) { throw .damaged }
+    }
+
+    /// The range of a page's object that may be read with it: of this space, and without roots, which another mount may
+    /// write.
+    private func surroundings(_ segment: Int, _ offset: UInt64) -> Range<UInt64>? {
+        let roots = segment < 2 ? UInt64(RootSnapshot.rootBytes) : 0
+        guard offset >= roots else { return nil }
+        let index = offset / layout.partBytes
+        let start = layout.start(space)
+        return start + (index == 0 ? roots : 0)..<start + layout.partBytes
     }
 
     func willRead(_ segment: Int, _ range: Range<UInt64>) {
