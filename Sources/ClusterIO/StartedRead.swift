@@ -21,7 +21,9 @@ final class StartedRead: @unchecked Sendable {
         _ budget: ReadBudget
     ) {
         guard budget.takeAtOnce(range.count) else { return nil }
-        bytes = .allocate(byteCount: range.count, alignment: 4096)
+        bytes =
+            range.count == Self.pool.bufferBytes
+            ? Self.pool.take() : .allocate(byteCount: range.count, alignment: 4096)
         self.budget = budget
         request = meter.begin(.read, bytes: range.count)
         do throws(Errno) {
@@ -34,7 +36,10 @@ final class StartedRead: @unchecked Sendable {
         }
     }
 
-    deinit { bytes.deallocate() }
+    deinit { if bytes.count == Self.pool.bufferBytes { Self.pool.give(bytes) } else { bytes.deallocate() } }
+
+    /// Of reads as large as any, which are most of a photo's: fresh memory would take as long as the copying.
+    private static let pool = BufferPool(bufferBytes: 1 << 20, keptMax: 8)
 
     private func end(_ result: Int32) {
         lock.withLock {

@@ -93,3 +93,30 @@ def busy(desk, seconds=30):
     desk.unmount(place)
     desk.check()
     print(f"cluster: {sum(worker.count for worker in workers)} steps")
+
+
+MEMORY_BYTES_MAX = 150_000_000
+
+
+def memory(desk):
+    """The memory of a mount stays bounded, however much is read: freed buffers of librados' threads go back."""
+    print("cluster: memory of a mount that reads much")
+    place = desk.places[0]
+    desk.mount(place)
+    names = [f"large{number}" for number in range(12)]
+    for name in names:
+        put(place / "albums" / name, random.randbytes(30_000_000))
+    for _ in range(3):
+        for name in names:
+            with open(place / "albums" / name, "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                while file.read(1 << 20):
+                    pass
+        desk.progress = time.monotonic()
+    with open(f"/proc/{desk.daemon(place)}/status") as status:
+        highest = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+    require(highest <= MEMORY_BYTES_MAX, f"a mount took {highest >> 20} MiB")
+    for name in names:
+        (place / "albums" / name).unlink()
+    desk.unmount(place)
+    print(f"cluster: {highest >> 20} MiB at most")

@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import evidence
 import spaces
 from beside import beside
-from busy import busy
+from busy import busy, memory
 from desk import VAULT, Desk, Failed, put, require
 from kills import losses, rounds
 
@@ -332,6 +332,7 @@ def main():
             spaces.spaces(desk)
             beside(desk)
             busy(desk)
+            memory(desk)
         rounds(desk, arguments.rounds, arguments.seed)
         spaces.rounds(desk, arguments.rounds, arguments.seed)
         print("cluster: all good")
