@@ -125,6 +125,29 @@ import VaultFormat
         }
     }
 
+    @Test func `empty days are found among some at a time`() throws {
+        let catalogue = try Catalogue(path: ":memory:")
+        try catalogue.locked { tables in
+            for number in 1...10 as ClosedRange<UInt64> {
+                var row = InodeRow(ino: 100 + number, mode: 0o040555, uid: 0, gid: 0, now: Timestamp.now())
+                row.day = number == 4 ? 0 : Int64(number)
+                row.size = number % 3 == 0 ? 1 : 0
+                if number == 8 { row.flags = [.madeByHand] }
+                try tables.inodes.store(row)
+                try tables.dentries.insert(
+                    DentryRow(parent: 3, id: 20 + number, name: [UInt8(number)], ino: row.ino))
+            }
+            var (last, steps, found) = (UInt64?.some(0), 0, [UInt64]())
+            while let id = last {
+                let some = try tables.dentries.emptyDays(in: 3, after: id, among: 4)
+                found += some.days.map(\.ino)
+                (last, steps) = (some.last, steps + 1)
+            }
+            #expect(found == [101, 102, 105, 107, 110] && steps == 4)
+            #expect(try tables.dentries.emptyDays(in: 4, after: 0, among: 4).last == nil)
+        }
+    }
+
     @Test func `dentries are listed by their ids`() throws {
         let catalogue = try Catalogue(path: ":memory:")
         try catalogue.locked { tables in

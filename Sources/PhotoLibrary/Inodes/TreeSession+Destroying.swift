@@ -1,5 +1,6 @@
 import CatalogueRows
 package import FileRequests
+import Glibc
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
@@ -98,18 +99,22 @@ extension TreeSession {
         try? destroy(ino)
     }
 
+    /// So many days are looked at before other requests are served: the rows of a large library's days lie in as many
+    /// pages, each of which a host elsewhere may have to be asked for.
+    private static let daysAtOnce = 200
+
     /// Removes empty days that classification created. They are not listed.
     package func dropEmptyDays() throws(FileError) {
-        let batch = 200
-        var found = batch
         var dropped: [UInt64] = []
-        while found == batch {
-            found = try change(for: .removal) { change throws(FileError) in
+        var last: UInt64? = 0
+        while let id = last {
+            last = try change(for: .removal) { change throws(FileError) in
                 // The query reads stored rows.
                 try change.tree.storeChanges()
                 let moments = try change.tree.inode(WellKnownInode.moments)
-                let days = try change.tree.tables.dentries.emptyDays(in: WellKnownInode.moments, limit: batch)
-                for row in days {
+                let found = try change.tree.tables.dentries.emptyDays(
+                    in: WellKnownInode.moments, after: id, among: Self.daysAtOnce)
+                for row in found.days {
                     let day = try change.tree.inode(row.ino)
                     let (modified, changed) = (moments.row.modified, moments.row.changed)
                     try change.tree.removeEntry(moments, row.id, day, now: changed)
@@ -118,8 +123,10 @@ extension TreeSession {
                     day.isForgotten = true
                     dropped.append(row.ino)
                 }
-                return days.count
+                return found.last
             }
+            // Lets requests go first: a mount has just become live.
+            if last != nil { usleep(1000) }
         }
         for ino in dropped { try destroy(ino) }
     }

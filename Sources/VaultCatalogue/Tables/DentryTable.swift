@@ -50,9 +50,10 @@ private struct DentryStatements {
         beginning = connection.prepare(
             "SELECT id, name, ino FROM dentry WHERE parent=? AND name>=? AND name<? ORDER BY name LIMIT ?")
         emptyDays = connection.prepare(
-            "SELECT dentry.parent, dentry.id, dentry.name, dentry.ino FROM dentry "
-                + "JOIN inode ON inode.ino=dentry.ino "
-                + "WHERE dentry.parent=? AND inode.size=0 AND inode.day<>0 AND (inode.flags & 1)=0 LIMIT ?")
+            "SELECT dentry.id, dentry.name, dentry.ino, "
+                + "inode.size=0 AND inode.day<>0 AND (inode.flags & 1)=0 FROM dentry "
+                + "JOIN inode ON inode.ino=dentry.ino WHERE dentry.parent=? AND dentry.id>? "
+                + "ORDER BY dentry.id LIMIT ?")
         newestPhotos = connection.prepare(
             "SELECT placed.name, placed.ino, photo.ino FROM "
                 + "(SELECT id, name, ino FROM dentry WHERE parent=?1 ORDER BY id DESC LIMIT ?2) AS placed "
@@ -179,13 +180,25 @@ public final class DentryTable {
         return end
     }
 
-    /// Empty days in `moments` that were not made by mkdir. Reads stored rows only.
-    public func emptyDays(in moments: UInt64, limit: Int) throws(FileError) -> [DentryRow] {
+    /// Which of some days in `moments`, those after an entry's id, are empty and were not made by mkdir. Reads stored
+    /// rows only.
+    ///
+    /// - Returns: also the id of the last day that was looked at; nil if there is none.
+    public func emptyDays(
+        in moments: UInt64, after id: UInt64, among count: Int
+    ) throws(FileError) -> (days: [DentryRow], last: UInt64?) {
         statements.emptyDays.bind(1, moments)
-        statements.emptyDays.bind(2, Int64(limit))
-        return try statements.emptyDays.all {
-            DentryRow(parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: $0.count(3))
+        statements.emptyDays.bind(2, id)
+        statements.emptyDays.bind(3, Int64(count))
+        let rows = try statements.emptyDays.all {
+            (
+                day: DentryRow(parent: moments, id: $0.count(0), name: $0.name(1), ino: $0.count(2)),
+                isEmpty: $0.integer(3) != 0
+            )
         }
+        // In a damaged table they may be out of order: a caller would begin again.
+        if let last = rows.last?.day.id, last <= id { throw .damaged }
+        return (rows.filter(\.isEmpty).map(\.day), rows.last?.day.id)
     }
 
     /// The photos of a directory that were taken last, the newest first, at most `limit`. Only the `among` names that
