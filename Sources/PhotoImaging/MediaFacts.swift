@@ -109,7 +109,7 @@ public struct MediaFacts: Sendable, Equatable {
 
 /// The contents of an XMP file beside a photo.
 public struct Sidecar: Sendable, Equatable {
-    /// The dates it gives, best first. Empty only if it gives a rating or a place.
+    /// The dates it gives, best first. Empty only if it gives a rating, a place or an extension.
     public var dates: [DateCandidate]
     /// As ``MediaFacts/rating``.
     public var rating: Int?

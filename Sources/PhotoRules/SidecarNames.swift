@@ -54,7 +54,7 @@ private func precedes(_ one: Sidecar, _ other: Sidecar) -> Bool {
 
 /// Whether a sidecar describes the photo beside it: `DSC.xmp` lies beside `DSC.NEF` and `DSC.JPG`, and may name the
 /// extension of one of them.
-private func describes(_ sidecar: Sidecar, named name: [UInt8], _ photo: [UInt8]) -> Bool {
+package func describes(_ sidecar: Sidecar, named name: [UInt8], _ photo: [UInt8]) -> Bool {
     guard let only = sidecar.photoExtension, sidecarStem(name) != photo else { return true }
     let own = photo.dropFirst(stemOf(photo).count + 1)
     return String(decoding: own, as: UTF8.self).lowercased() == only.lowercased()

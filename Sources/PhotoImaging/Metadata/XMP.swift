@@ -182,17 +182,20 @@ struct XMPScanner {
     }
 }
 
-/// Reads an XMP file beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil if it contains no date, rating or place.
+/// Reads an XMP file beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil if it contains no date, rating or place, and does
+/// not name its photo's extension.
 public func readSidecar(_ source: some ByteSource) -> Sidecar? {
     let region = Region(BoundedReader(source))
     var facts = MediaFacts(type: .tiff)
     XMPScanner.scan(region, into: &facts)
-    guard !facts.dates.isEmpty || facts.rating != nil || facts.latitude != nil else { return nil }
+    let photoExtension = XMPScanner.photoExtension(region)
+    guard !facts.dates.isEmpty || facts.rating != nil || facts.latitude != nil || photoExtension != nil else {
+        return nil
+    }
     var place: Sidecar.Place?
     if let latitude = facts.latitude, let longitude = facts.longitude {
         place = Sidecar.Place(latitude: latitude, longitude: longitude)
     }
     return Sidecar(
-        dates: facts.dates, rating: facts.rating, place: place,
-        photoExtension: XMPScanner.photoExtension(region))
+        dates: facts.dates, rating: facts.rating, place: place, photoExtension: photoExtension)
 }

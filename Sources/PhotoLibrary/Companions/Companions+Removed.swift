@@ -2,12 +2,14 @@ import CatalogueRows
 import FileRequests
 import KernelNames
 import LinuxIO
+import PhotoImaging
 import PhotoRules
 import VaultCatalogue
 import VaultStore
 
 /// The files that go with a photo that is removed, because they are no photos of their own, and come back with it: its
-/// sidecars, and the video of a Live Photo with its still. One that another photo needs too stays until that goes.
+/// sidecars, and the video of a Live Photo with its still. One that another photo needs too stays until that goes. A
+/// sidecar that says itself that it describes another photo stays, too.
 ///
 /// The names of all of them are recorded with the photo (`trash_name`) when it goes into the trash. They follow it a
 /// little later: see `Tree+CompanionMoves.swift`.
@@ -44,9 +46,8 @@ extension Companions {
             for sidecar in try sidecars(beside: row.name, in: directory) {
                 guard linked.insert(sidecar.id).inserted else { continue }
                 try link(sidecar, to: photo)
-                if try !hasPhoto(describedBy: sidecar.name, in: directory) {
-                    note(sidecar, .trash(caller), of: photo, row.name, change)
-                }
+                // Whether another photo needs it depends on its contents, which are read without the lock.
+                note(sidecar, .trash(caller), of: photo, row.name, change)
             }
         }
         try noteLateCompanions(ofRemoved: photo, own, except: linked, caller, change)
@@ -122,16 +123,20 @@ extension Companions {
         inode.isRegular && !inode.isPhoto && !inode.isCopy && !inode.isVersion
     }
 
-    /// Whether a directory has a photo, or a copy of one, whose sidecar a file of that name is. A photo that is about
-    /// to follow another into the trash does not count.
-    func hasPhoto(describedBy sidecar: [UInt8], in directory: Inode) throws(FileError) -> Bool {
+    /// Whether a directory has a photo, or a copy of one, whose sidecar a file of that name, and with these contents,
+    /// is. A photo that is about to follow another into the trash does not count.
+    func hasPhoto(
+        describedBy sidecar: [UInt8], _ contents: Sidecar? = nil, in directory: Inode
+    ) throws(FileError) -> Bool {
         guard let stem = sidecarStem(sidecar) else { return false }
         var candidates: [Inode] = []
         if let whole = try tree.find(directory, stem) { candidates.append(whole.inode) }
         let beginning = stem + [UInt8(ascii: ".")]
         for row in try tree.tables.dentries.names(
             in: directory.ino, beginning: beginning, limit: siblingNamesMax)
-        where stemOf(row.name) == stem { candidates.append(try tree.inode(row.ino)) }
+        where stemOf(row.name) == stem && contents.map({ describes($0, named: sidecar, row.name) }) ?? true {
+            candidates.append(try tree.inode(row.ino))
+        }
         return candidates.contains { inode in
             // A photo that a program has emptied is about to be written again.
             (inode.isPhoto || inode.isCopy || tree.saves.wasPhoto(inode.ino))
@@ -141,7 +146,9 @@ extension Companions {
 
     /// Whether a noted companion may follow its photo into the trash: no photo needs it any more, and no program is
     /// saving the photo anew.
-    func mayGo(_ move: CompanionMove, _ inode: Inode, from directory: Inode) throws(FileError) -> Bool {
+    func mayGo(
+        _ move: CompanionMove, _ inode: Inode, from directory: Inode, _ contents: Sidecar?
+    ) throws(FileError) -> Bool {
         if try tree.has(directory, move.photoName) { return false }
         if try tree.isInTrash(directory) { return false }
         if inode.isPhoto {
@@ -149,7 +156,7 @@ extension Companions {
             return try !hasStill(inode, move.name, in: directory)
         }
         guard isPlainFile(inode) else { return false }
-        return try !hasPhoto(describedBy: move.name, in: directory)
+        return try !hasPhoto(describedBy: move.name, contents, in: directory)
     }
 
     /// Removes a companion of a removed photo: into the trash, or for good if none is kept.
@@ -234,7 +241,7 @@ extension Companions {
         guard try tree.isInTrash(directory) else {
             // It had not gone yet.
             if isElsewhere, directory.isDay {
-                try follow(move, inode, row, from: directory, to: day, change)
+                try follow(move, inode, row, from: directory, to: day, nil, change)
             }
             return
         }

@@ -2,6 +2,7 @@ import CatalogueRows
 package import FileRequests
 import KernelNames
 import LinuxIO
+package import PhotoImaging
 import PhotoRules
 import VaultCatalogue
 package import VaultStore
@@ -34,6 +35,8 @@ package struct CompanionMove {
     /// photo or copy beside which it was, and its name there.
     var photo: UInt64
     var photoName: [UInt8]
+    /// The names of other photos that made the same move before, while this one was pending.
+    var otherNames: [[UInt8]] = []
     /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
     var mover: Int32
     /// Whether that thread has looked it up since.
@@ -42,6 +45,22 @@ package struct CompanionMove {
     /// The new day; nil for a move into or out of the trash.
     var day: Int64? { if case .day(let day) = target { day } else { nil } }
     var isReturning: Bool { if case .restored = target { true } else { false } }
+    /// The names beside which the companion was.
+    var photoNames: [[UInt8]] { [photoName] + otherNames }
+    /// Notes the photos of an earlier move of the companion, if that had the same target.
+    mutating func join(_ earlier: CompanionMove) {
+        guard earlier.directory == directory, earlier.name == name, hasTarget(of: earlier) else { return }
+        otherNames = earlier.photoNames.filter { $0 != photoName }
+    }
+
+    private func hasTarget(of other: CompanionMove) -> Bool {
+        switch (target, other.target) {
+        case (.day(let own), .day(let day)): own == day
+        case (.trash, .trash): true
+        default: false
+        }
+    }
+
     /// The client in whose trash it is to go; nil for other moves.
     package var caller: Caller? { if case .trash(let caller) = target { caller } else { nil } }
 }
@@ -128,9 +147,11 @@ package final class Companions {
     func note(
         _ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8], _ change: Change
     ) {
-        moves[row.ino] = CompanionMove(
+        var move = CompanionMove(
             directory: row.parent, name: row.name, target: target, photo: photo.ino, photoName: name,
             mover: change.thread)
+        if let earlier = moves[row.ino] { move.join(earlier) }
+        moves[row.ino] = move
     }
 
     /// A companion's name in the day to which its photo was moved: after the photo's name there, which is another one
@@ -188,8 +209,9 @@ package final class Companions {
     ///
     /// - Parameter infos: the `.trashinfo` files of companions that go into the trash, by inode; one without stays
     ///   noted.
+    /// - Parameter contents: of those that are sidecars by their names; one without stays noted.
     package func applyCompanionMoves(
-        _ infos: [UInt64: TrashInfo], _ space: Space, _ change: Change
+        _ infos: [UInt64: TrashInfo], _ contents: [UInt64: Sidecar], _ space: Space, _ change: Change
     ) throws(FileError) {
         var waiting: [(ino: UInt64, move: CompanionMove, isPhoto: Bool)] = []
         for (ino, move) in moves {
@@ -203,10 +225,24 @@ package final class Companions {
                 let found = try tree.find(directory, move.name), found.inode.ino == ino
             else { continue }
             let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
+            if isSidecarName(move.name), isPlainFile(inode), try !tree.isInTrash(directory) {
+                guard let sidecar = contents[ino] else {
+                    moves[ino] = move
+                    continue
+                }
+                let partners = waiting.lazy.map(\.move).filter {
+                    $0.day != nil && $0.day == move.day && $0.directory == move.directory
+                }
+                guard
+                    (move.photoNames + partners.map(\.name)).contains(where: {
+                        describes(sidecar, named: move.name, $0)
+                    })
+                else { continue }
+            }
             switch move.target {
-            case .day(let day): try follow(move, inode, row, from: directory, to: day, change)
+            case .day(let day): try follow(move, inode, row, from: directory, to: day, contents[ino], change)
             case .trash(let caller):
-                guard try mayGo(move, inode, from: directory) else { continue }
+                guard try mayGo(move, inode, from: directory, contents[ino]) else { continue }
                 if tree.trash.days > 0, infos[ino] == nil {
                     moves[ino] = move
                     continue
@@ -222,7 +258,7 @@ package final class Companions {
 
     func follow(
         _ move: CompanionMove, _ inode: Inode, _ row: DentryRow, from directory: Inode, to number: Int64,
-        _ change: Change
+        _ contents: Sidecar?, _ change: Change
     ) throws(FileError) {
         let day = try tree.moments.dayDirectory(number, now: change.now)
         let name = try name(of: move, in: day)
@@ -232,7 +268,7 @@ package final class Companions {
             try tree.photos.storePhoto(inode, photo, change)
             try tree.moments.moveMoment(inode, to: number, named: name, now: change.now)
         } else if day.ino == directory.ino {
-            try renameSidecar(inode, row, in: day, to: name, move, now: change.now)
+            try renameSidecar(inode, row, contents, in: day, to: name, move, now: change.now)
         } else {
             let free = try tree.freeName(day, name)
             try tree.withdraw(row, in: directory, inode, now: change.now)
@@ -243,14 +279,14 @@ package final class Companions {
     /// Gives a sidecar the name of its photo, which was renamed in their day. It stays if another photo that it
     /// describes is there, if its photo was only renamed as a backup, and if its new name is taken.
     private func renameSidecar(
-        _ inode: Inode, _ row: DentryRow, in day: Inode, to name: [UInt8], _ move: CompanionMove,
-        now: Timestamp
+        _ inode: Inode, _ row: DentryRow, _ contents: Sidecar?, in day: Inode, to name: [UInt8],
+        _ move: CompanionMove, now: Timestamp
     ) throws(FileError) {
         guard name != row.name, let photo = try tree.existing(move.photo),
             let own = try tree.moments.moment(of: photo),
             !isWorkingName(own.row.name), backupOriginal(own.row.name) == nil,
             try !tree.has(day, name), try !tree.has(day, move.photoName),
-            try !hasPhoto(describedBy: row.name, in: day)
+            try !hasPhoto(describedBy: row.name, contents, in: day)
         else { return }
         try tree.withdraw(row, in: day, inode, now: now)
         try tree.addEntry(day, name, inode, now: now)

@@ -3,6 +3,8 @@ package import FileRequests
 import Glibc
 import KernelNames
 import LinuxIO
+import PhotoImaging
+import PhotoRules
 import Synchronization
 package import VaultCatalogue
 import VaultFormat
@@ -200,17 +202,24 @@ package final class TreeSession: @unchecked Sendable {
 
     private func applyNotedCompanionMoves() throws(FileError) {
         // Files that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.
-        let removed = try locked { tree throws(FileError) in
-            tree.companions.moves.filter { $0.value.caller != nil }
-        }
+        let moves = try locked { tree throws(FileError) in tree.companions.moves }
         var infos: [UInt64: TrashInfo] = [:]
         defer { for info in infos.values { destroyUnused(info) } }
-        for (ino, move) in removed {
+        var contents: [UInt64: Sidecar] = [:]
+        for (ino, move) in moves {
+            if isSidecarName(move.name) { contents[ino] = sidecar(ino) }
+            guard move.caller != nil else { continue }
             infos[ino] = try trashInfo(
                 forRemoving: Name(move.name), from: move.directory, as: .companion)
         }
         try change { change throws(FileError) in
-            try change.tree.companions.applyCompanionMoves(infos, space, change)
+            try change.tree.companions.applyCompanionMoves(infos, contents, space, change)
         }
+    }
+
+    /// The contents of a sidecar. One without any, or that cannot be read, describes what it describes by its name.
+    private func sidecar(_ ino: UInt64) -> Sidecar {
+        let found = try? withState(of: ino) { file throws(FileError) in readSidecar(FileSource(file)) }
+        return found ?? Sidecar(dates: [])
     }
 }

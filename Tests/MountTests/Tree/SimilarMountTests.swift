@@ -52,6 +52,35 @@ import Testing
         try place.unmount()
     }
 
+    /// The sidecar says that it is the raw file's, which is elsewhere. So does one that nobody has looked at yet.
+    @Test(arguments: [0, 30]) func `a raw file's sidecar stays where its JPEG is removed`(trashDays: Int)
+        throws
+    {
+        try place.unmount()
+        try place.mount(options: "rw,views,trash=\(trashDays)")
+        try awaitGroup(of: 3)
+        try place.source("raw.xmp", xmp("2019-03-01", of: "NEF"))
+        try place.source("own.xmp", xmp("2019-03-03", of: "JPG"))
+        let group = place.mountPoint + "/views/similar/0001 a1.jpg"
+        try place.shell(
+            """
+            cd D/moments
+            cp ../../source/raw.xmp 2019-03-01/a1.xmp; rm '\(group)/a1.jpg'
+            cp ../../source/raw.xmp 2019-03-02/a2.xmp; rm 2019-03-02/a2.jpg
+            cp ../../source/own.xmp 2019-03-03/a3.xmp; rm 2019-03-03/a3.jpg
+            cmp 2019-03-01/a1.xmp ../../source/raw.xmp; cmp 2019-03-02/a2.xmp ../../source/raw.xmp
+            ls . */ >/dev/null; test ! -e 2019-03-03/a3.xmp
+            """)
+        #expect(
+            try words("cd D/moments; ls -d */*") == [
+                "2019-03-01/a1.xmp", "2019-03-02/a2.xmp", "2019-03-09/b.jpg",
+            ])
+        if trashDays > 0 {
+            #expect(try words("ls D/.Trash-0/files") == ["a1.jpg", "a2.jpg", "a3.jpg", "a3.xmp"])
+        }
+        try place.unmount()
+    }
+
     @Test func `a photo that is removed there is destroyed at once where there is no trash`() throws {
         try place.unmount()
         try place.mount(options: "rw,views,trash=0")
