@@ -5,8 +5,9 @@ package func hasDate(fileName: [UInt8]) -> Bool { FileNameDate.find(in: fileName
 ///
 /// Known forms: `IMG_20240501_101112`, `PXL_20240501_101112345` (UTC), `Screenshot 2024-05-01 at 10.11.12`,
 /// `2024-05-01 10_11_12`, `IMG-20240501-WA0007` (the day only), `20240501_101112`, `signal-2024-05-01-101112`,
-/// `2019_0203_101112`, `21.08.2018`, `Bildschirmfoto 2024-05-01 um 10.11.12`, and milliseconds since 1970 after
-/// `FB_IMG_` or `mmexport` (UTC). Other digits are no date.
+/// `2019_0203_101112`, `21.08.2018`, `Bildschirmfoto 2024-05-01 um 10.11.12`, `2018年8月21日`, `2018년 8월 21일`,
+/// `截屏2020-07-22 下午8.25.53`, and milliseconds since 1970 after `FB_IMG_` or `mmexport` (UTC). Other digits
+/// are no date.
 ///
 /// Of a day before its month (`21-08-2018`) or behind it (`08-21-2018`) the larger number tells which is which. Where
 /// both may be months, points mean that the day comes first, as everywhere where dates have points; `05-06-2019` is the
@@ -31,7 +32,7 @@ struct FileNameDate {
             }
             let length = digitCount(at: index)
             if let time = separated(at: index, length: length) ?? compact(at: index, length: length)
-                ?? halfSeparated(at: index, length: length)
+                ?? halfSeparated(at: index, length: length) ?? eastAsian(at: index, length: length)
             {
                 let isUTC = name.matches("PXL_", at: index - 4)
                 return DateCandidate(source: .fileName, time: time, isUTC: isUTC)
@@ -56,6 +57,54 @@ struct FileNameDate {
                 year: value(index, 4), month: value(index + 5, 2), day: value(index + 8, 2))
         else { return nil }
         return time(of: day, at: index + 10)
+    }
+
+    /// `2018年8月21日`, `2018년 8월 21일`, with or without a time after it.
+    private func eastAsian(at index: Int, length: Int) -> CivilTime? {
+        guard length == 4, let month = skip(EastAsianWords.year, at: index + 4) else { return nil }
+        let monthDigits = digitCount(at: month)
+        guard (1...2).contains(monthDigits), let date = skip(EastAsianWords.month, at: month + monthDigits)
+        else { return nil }
+        let dateDigits = digitCount(at: date)
+        guard (1...2).contains(dateDigits),
+            let end = EastAsianWords.day.first(where: { name.matches($0, at: date + dateDigits) }),
+            let day = CivilDay(
+                year: value(index, 4), month: value(month, monthDigits), day: value(date, dateDigits))
+        else { return nil }
+        return time(of: day, at: date + dateDigits + end.utf8CodeUnitCount)
+    }
+
+    /// The index after one of the words and a blank that may follow it; nil if none of them stands at `index`.
+    private func skip(_ words: [StaticString], at index: Int) -> Int? {
+        guard let word = words.first(where: { name.matches($0, at: index) }) else { return nil }
+        let end = index + word.utf8CodeUnitCount
+        return name[end] == UInt8(ascii: " ") ? end + 1 : end
+    }
+
+    /// `10时11分12秒`, `3시 50분`, or nil. The hour has `length` digits.
+    private func eastAsianClock(of day: CivilDay, at index: Int, length: Int, _ isAfternoon: Bool?)
+        -> CivilTime?
+    {
+        guard (1...2).contains(length), let minute = skip(EastAsianWords.hour, at: index + length) else {
+            return nil
+        }
+        let minuteDigits = digitCount(at: minute)
+        guard (1...2).contains(minuteDigits),
+            let second = skip(EastAsianWords.minute, at: minute + minuteDigits)
+        else { return nil }
+        let secondDigits = digitCount(at: second)
+        let hasSeconds =
+            (1...2).contains(secondDigits)
+            && EastAsianWords.second.contains { name.matches($0, at: second + secondDigits) }
+        return CivilTime(
+            day, hour: Self.hour(value(index, length), isAfternoon), minute: value(minute, minuteDigits),
+            second: hasSeconds ? value(second, secondDigits) : 0)
+    }
+
+    /// The hour of 24 that one of 12 means. Japanese clocks count from 0 to 11.
+    private static func hour(_ hour: Int, _ isAfternoon: Bool?) -> Int {
+        guard let isAfternoon, (0...12).contains(hour) else { return hour }
+        return hour % 12 + (isAfternoon ? 12 : 0)
     }
 
     /// `2019_0203_101112`: only with a time of day, as four digits alone may be anything.
@@ -113,7 +162,14 @@ struct FileNameDate {
         } else if isTimeSeparator(name[start]) {
             start += 1
         }
+        var isAfternoon: Bool?
+        if let half = EastAsianWords.halves.first(where: { name.matches($0.word, at: start) }) {
+            isAfternoon = half.isAfternoon
+            start += half.word.utf8CodeUnitCount
+            if name[start] == UInt8(ascii: " ") { start += 1 }
+        }
         let length = digitCount(at: start)
+        if let found = eastAsianClock(of: day, at: start, length: length, isAfternoon) { return found }
         if start > index, length == 6 || (length >= 7 && length <= 9) {
             let fraction = length == 9 ? value(start + 6, 3) * 1_000_000 : 0
             let found = CivilTime(
@@ -125,22 +181,21 @@ struct FileNameDate {
         if start > index, length == 1 || length == 2, isClockSeparator(name[minute - 1]),
             digitCount(at: minute) == 2
         {
-            return clock(of: day, hourDigits: length, minuteAt: minute) ?? CivilTime(day)
+            return clock(of: day, hourDigits: length, minuteAt: minute, isAfternoon) ?? CivilTime(day)
         }
         return CivilTime(day)
     }
 
-    /// `10.11.12`, `10h11`, or `3.11.12 PM`. The hour may be one digit only before AM or PM. `21.08.2018` is another
-    /// day.
-    private func clock(of day: CivilDay, hourDigits: Int, minuteAt minute: Int) -> CivilTime? {
+    /// `10.11.12`, `10h11`, or `3.11.12 PM`. The hour may be one digit only before AM or PM, or after such a word.
+    /// `21.08.2018` is another day.
+    private func clock(
+        of day: CivilDay, hourDigits: Int, minuteAt minute: Int, _ wordBefore: Bool?
+    ) -> CivilTime? {
         if isDateSeparator(name[minute + 2]), digitCount(at: minute + 3) == 4 { return nil }
         let hasSeconds = isClockSeparator(name[minute + 2]) && digitCount(at: minute + 3) >= 2
-        var hour = value(minute - 1 - hourDigits, hourDigits)
-        if let isAfternoon = isAfternoon(at: minute + (hasSeconds ? 5 : 2)) {
-            if (1...12).contains(hour) { hour = hour % 12 + (isAfternoon ? 12 : 0) }
-        } else if hourDigits == 1 {
-            return nil
-        }
+        let isAfternoon = wordBefore ?? isAfternoon(at: minute + (hasSeconds ? 5 : 2))
+        if isAfternoon == nil, hourDigits == 1 { return nil }
+        let hour = Self.hour(value(minute - 1 - hourDigits, hourDigits), isAfternoon)
         return CivilTime(
             day, hour: hour, minute: value(minute, 2), second: hasSeconds ? value(minute + 3, 2) : 0)
     }
@@ -219,4 +274,22 @@ struct FileNameDate {
         for position in index..<index + count { result = result * 10 + Int(name[position] & 0x0F) }
         return result
     }
+}
+
+/// Words of dates and times in Chinese, Japanese and Korean, as Unicode's CLDR has them for zh, ja and ko: in
+/// `dateFormats` long (`y年M月d日`, `y년 M월 d일`), `timeFormats` full (`H時mm分ss秒`, `a h시 m분 s초`) and
+/// `dayPeriods`. macOS names screenshots by them (`截屏2020-01-07上午6.21.42.png` and
+/// `스크린샷 2023-12-29 오후 7.33.35.png` are in public repositories), Photos and galleries of phones albums and
+/// exports. Korean also as HFS+ keeps it, decomposed.
+private enum EastAsianWords {
+    static let year: [StaticString] = ["年", "년", "\u{1102}\u{1167}\u{11AB}"]
+    static let month: [StaticString] = ["月", "월", "\u{110B}\u{116F}\u{11AF}"]
+    static let day: [StaticString] = ["日", "일", "\u{110B}\u{1175}\u{11AF}"]
+    static let hour: [StaticString] = ["时", "時", "点", "시", "\u{1109}\u{1175}"]
+    static let minute: [StaticString] = ["分", "분", "\u{1107}\u{116E}\u{11AB}"]
+    static let second: [StaticString] = ["秒", "초", "\u{110E}\u{1169}"]
+    static let halves: [(word: StaticString, isAfternoon: Bool)] = [
+        ("上午", false), ("午前", false), ("오전", false), ("\u{110B}\u{1169}\u{110C}\u{1165}\u{11AB}", false),
+        ("下午", true), ("午後", true), ("오후", true), ("\u{110B}\u{1169}\u{1112}\u{116E}", true),
+    ]
 }
