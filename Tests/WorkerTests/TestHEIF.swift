@@ -86,6 +86,26 @@ struct TestHEIF {
             self.data = Array(data.dropFirst(8))
         }
 
+        /// Columns of luma and the two differences, 4:2:0 (or grey, without differences), whose colours the bitstream
+        /// tells by code points. Nil without an encoder.
+        init?(
+            _ format: heif_compression_format, _ width: Int, _ height: Int, columns: [[UInt8]],
+            primaries: UInt32, transfer: UInt32, matrix: UInt32, isFullRange: Bool
+        ) {
+            let colors = heif_nclx_color_profile_alloc()!
+            defer { heif_nclx_color_profile_free(colors) }
+            colors.pointee.color_primaries = heif_color_primaries(primaries)
+            colors.pointee.transfer_characteristics = heif_transfer_characteristics(transfer)
+            colors.pointee.matrix_coefficients = heif_matrix_coefficients(matrix)
+            colors.pointee.full_range_flag = isFullRange ? 1 : 0
+            guard let file = testPlanes(format, width, height, columns, colors),
+                let configuration = Self.box(format == heif_compression_AV1 ? "av1C" : "hvcC", in: file),
+                let data = Self.box("mdat", in: file)
+            else { return nil }
+            self.configuration = configuration
+            self.data = Array(data.dropFirst(8))
+        }
+
         /// The whole box. These names do not occur elsewhere in such small files.
         private static func box(_ name: String, in file: [UInt8]) -> [UInt8]? {
             guard let place = Data(file).range(of: Data(name.utf8)), place.lowerBound >= 4 else { return nil }
@@ -248,16 +268,33 @@ struct TestHEIF {
 private func testGray(
     _ format: heif_compression_format, _ width: Int, _ height: Int, _ levels: [UInt8]
 ) -> [UInt8]? {
+    testPlanes(format, width, height, levels.map { [$0] }, nil)
+}
+
+/// A picture of one channel, or of three as 4:2:0, with those values in columns of one width.
+private func testPlanes(
+    _ format: heif_compression_format, _ width: Int, _ height: Int, _ columns: [[UInt8]],
+    _ colors: UnsafePointer<heif_color_profile_nclx>?
+) -> [UInt8]? {
+    let isGray = columns.allSatisfy { $0.count == 1 }
     var image: OpaquePointer?
     heif_image_create(
-        Int32(width), Int32(height), heif_colorspace_monochrome, heif_chroma_monochrome, &image)
+        Int32(width), Int32(height), isGray ? heif_colorspace_monochrome : heif_colorspace_YCbCr,
+        isGray ? heif_chroma_monochrome : heif_chroma_420, &image)
     defer { heif_image_release(image) }
-    heif_image_add_plane(image, heif_channel_Y, Int32(width), Int32(height), 8)
-    var stride: Int32 = 0
-    guard let plane = heif_image_get_plane(image, heif_channel_Y, &stride) else { return nil }
-    for y in 0..<height {
-        for x in 0..<width { plane[y * Int(stride) + x] = levels[x * levels.count / width] }
+    let channels = [heif_channel_Y, heif_channel_Cb, heif_channel_Cr].prefix(isGray ? 1 : 3)
+    for (index, channel) in channels.enumerated() {
+        let (columnCount, rowCount) = index == 0 ? (width, height) : (width / 2, height / 2)
+        heif_image_add_plane(image, channel, Int32(columnCount), Int32(rowCount), 8)
+        var stride: Int32 = 0
+        guard let plane = heif_image_get_plane(image, channel, &stride) else { return nil }
+        for y in 0..<rowCount {
+            for x in 0..<columnCount {
+                plane[y * Int(stride) + x] = columns[x * columns.count / columnCount][index]
+            }
+        }
     }
+    if let colors { heif_image_set_nclx_color_profile(image, colors) }
     return encodeHEIF(format) { context, encoder in
         heif_context_encode_image(context, image, encoder, nil, nil).code == heif_error_Ok
     }

@@ -38,10 +38,8 @@ struct HEIFMeta {
 
     private let file: Region
     private var items: [Item] = []
-    private var itemData: Region?
     private var geometry = HEIFGeometry(meta: nil)
 
-    private static let itemsMax: UInt32 = 4096
     private static let metadataItemsMax = 8
 
     init(file: Region) {
@@ -49,22 +47,12 @@ struct HEIFMeta {
     }
 
     mutating func read(_ meta: Region) {
-        var information: Region?
-        var locations: Region?
-        var data: Region?
-        Box.forEach(in: meta) { box in
-            switch box.type {
-            case fourCC("iinf"): information = box.body
-            case fourCC("iloc"): locations = box.body
-            case fourCC("idat"): data = box.body
-            default: break
-            }
-            return true
-        }
-        itemData = data
         geometry = HEIFGeometry(meta: meta)
-        if let information { readInformation(information) }
-        if let locations { readLocations(locations) }
+        if let information = Box.first("iinf", in: meta) { readInformation(information) }
+        if items.isEmpty { return }
+        let locations = ItemLocations(file: file, meta: meta)
+        let found = locations.regions(of: Set(items.map(\.id)))
+        for index in items.indices { items[index].region = found[items[index].id] }
     }
 
     private mutating func readInformation(_ body: Region) {
@@ -92,55 +80,6 @@ struct HEIFMeta {
             guard let end = view.firstIndex(of: 0, from: 0, end: view.count) else { return false }
             return view.matches("application/rdf+xml", at: end + 1)
         } ?? false
-    }
-
-    private mutating func readLocations(_ body: Region) {
-        guard !items.isEmpty, let version = body.u8(0), version <= 2, let sizes = body.u16(4) else { return }
-        let offsetSize = UInt64(sizes >> 12)
-        let lengthSize = UInt64(sizes >> 8 & 15)
-        let baseSize = UInt64(sizes >> 4 & 15)
-        let indexSize = version == 0 ? 0 : UInt64(sizes & 15)
-        guard let count = version < 2 ? body.u16(6).map(UInt32.init) : body.u32(6), count <= HEIFMeta.itemsMax
-        else { return }
-        var offset: UInt64 = version < 2 ? 8 : 10
-        for _ in 0..<count {
-            guard let id = version < 2 ? body.u16(offset).map(UInt32.init) : body.u32(offset) else { return }
-            offset += version < 2 ? 2 : 4
-            var method: UInt16 = 0
-            if version > 0 {
-                method = (body.u16(offset) ?? 0) & 15
-                offset += 2
-            }
-            guard let base = HEIFMeta.number(body, offset + 2, baseSize),
-                let extents = body.u16(offset + 2 + baseSize)
-            else { return }
-            offset += 4 + baseSize
-            if let index = items.firstIndex(where: { $0.id == id }), extents > 0,
-                let start = HEIFMeta.number(body, offset + indexSize, offsetSize),
-                let length = HEIFMeta.number(body, offset + indexSize + offsetSize, lengthSize)
-            {
-                items[index].region = region(method, base, start, length)
-            }
-            offset += UInt64(extents) * (indexSize + offsetSize + lengthSize)
-        }
-    }
-
-    /// The first extent. Metadata in several extents is unknown in practice.
-    private func region(_ method: UInt16, _ base: UInt64, _ start: UInt64, _ length: UInt64) -> Region? {
-        let (offset, overflow) = base.addingReportingOverflow(start)
-        guard !overflow, let holder = method == 1 ? itemData : method == 0 ? file : nil,
-            offset < holder.count
-        else { return nil }
-        return holder.clipped(offset, length == 0 ? .max : length)
-    }
-
-    private static func number(_ body: Region, _ offset: UInt64, _ size: UInt64) -> UInt64? {
-        switch size {
-        case 0: 0
-        case 4: body.u32(offset).map(UInt64.init)
-        case 8: body.u64(offset)
-        default: nil
-        }
     }
 
     /// Adds the collected facts to `facts`.

@@ -29,12 +29,15 @@ package struct HEIFGeometry {
         case crop(CleanAperture)
     }
 
-    private var meta: Region?
+    private let file: Region?
+    private let meta: Region?
     private var properties: [Property] = []
 
     private enum Property {
         case size(PixelSize)
         case transformation(Transformation)
+        case av1Configuration(Region)
+        case hevcConfiguration(Region)
         case other
     }
 
@@ -46,11 +49,11 @@ package struct HEIFGeometry {
         self.init(file: Region(BoundedReader(source)))
     }
 
-    init(file: Region) { self.init(meta: Box.first("meta", in: file)?.from(4)) }
+    init(file: Region) { self.init(meta: Box.first("meta", in: file)?.from(4), file: file) }
 
     /// - Parameter meta: the boxes in the `meta` box.
-    init(meta: Region?) {
-        self.meta = meta
+    init(meta: Region?, file: Region? = nil) {
+        (self.meta, self.file) = (meta, file)
         guard let meta, let container = Box.first("iprp", in: meta).flatMap({ Box.first("ipco", in: $0) })
         else { return }
         var found: [Property] = []
@@ -75,6 +78,8 @@ package struct HEIFGeometry {
             return .transformation((box.body.u8(0) ?? 0) & 1 == 0 ? .flipVertically : .flipHorizontally)
         case fourCC("clap"):
             return CleanAperture(box.body).map { .transformation(.crop($0)) } ?? .other
+        case fourCC("av1C"): return .av1Configuration(box.body)
+        case fourCC("hvcC"): return .hevcConfiguration(box.body)
         default:
             return .other
         }
@@ -111,7 +116,7 @@ package struct HEIFGeometry {
             switch properties[index - 1] {
             case .size(let size): item.size = item.size ?? size
             case .transformation(let transformation): item.transformations.append(transformation)
-            case .other: break
+            case .av1Configuration, .hevcConfiguration, .other: break
             }
         }
         return item
@@ -124,6 +129,27 @@ package struct HEIFGeometry {
         return Self.associations(of: Self.tiles(of: id, in: meta), in: meta).values.contains {
             !item(nil, $0).isShownAsStored
         }
+    }
+
+    /// The colours that the bitstream of an item tells, or that of the first of the items that it is drawn from. Nil if
+    /// it cannot be read.
+    package func codedColors(_ id: UInt32) -> CodedColors? {
+        guard let meta, let file else { return nil }
+        let coded = Self.tiles(of: id, in: meta).min() ?? id
+        for index in Self.associations(of: [coded], in: meta)[coded] ?? []
+        where properties.indices.contains(index - 1) {
+            switch properties[index - 1] {
+            case .hevcConfiguration(let box): return CodedColors(hevc: box)
+            // The sequence header may stand in both, or before the picture only.
+            case .av1Configuration(let box):
+                return CodedColors(av1: box.from(4))
+                    ?? ItemLocations(file: file, meta: meta).regions(of: [coded])[coded].flatMap {
+                        CodedColors(av1: $0)
+                    }
+            default: break
+            }
+        }
+        return nil
     }
 
     /// The four characters of an item's type (`infe`).

@@ -13,6 +13,8 @@ final class HEIFDecoder: PictureDecoder {
     /// Of the primary picture. Nil if libheif transforms the picture, because other items draw it.
     private let item: HEIFGeometry.Item?
     private let hasTransformedTiles: Bool
+    /// As the bitstream tells them.
+    private let codedColors: CodedColors?
     /// As the file tells it, until `decode` corrects it.
     private(set) var size: PixelSize
     let orientation: Orientation
@@ -38,6 +40,7 @@ final class HEIFDecoder: PictureDecoder {
         _ = heif_context_get_primary_image_ID(context, &id)
         item = geometry.item(id).flatMap { $0.isDrawnByOthers ? nil : $0 }
         hasTransformedTiles = geometry.hasTransformedTiles(id)
+        codedColors = geometry.codedColors(id)
         let told = Self.size(of: primary)
         if let item {
             let shown = item.shown(of: item.size ?? told)
@@ -75,7 +78,10 @@ final class HEIFDecoder: PictureDecoder {
         if let pixels = decodeEmbeddedThumbnail(for: placement) { return pixels }
         // libheif turns each tile where it stands.
         if hasTransformedTiles { return nil }
-        guard let image = DecodedImage(primary, isAV1: isAV1, transforms: item == nil) else { return nil }
+        guard let image = DecodedImage(primary, isAV1: isAV1, transforms: item == nil, coded: codedColors)
+        else {
+            return nil
+        }
         let stored = image.size.smaller(of: item?.size)
         let part = item?.shown(of: stored).part ?? PixelPart(left: 0, top: 0, size: stored)
         size = part.size
@@ -98,7 +104,8 @@ final class HEIFDecoder: PictureDecoder {
             defer { heif_image_handle_release(handle) }
             // The thumbnails of Canon's and Sony's cameras are coded with padding at the right and below, beyond the
             // size that the file gives (ISO/IEC 23008-12, 6.5.3).
-            guard let image = DecodedImage(handle, isAV1: isAV1, transforms: false),
+            let coded = geometry.codedColors(id)
+            guard let image = DecodedImage(handle, isAV1: isAV1, transforms: false, coded: coded),
                 image.size.width >= told.width, image.size.height >= told.height
             else { continue }
             return reduced(image, PixelPart(left: 0, top: 0, size: told), placement)
@@ -147,8 +154,10 @@ private final class DecodedImage {
 
     /// Nil if libheif cannot.
     ///
-    /// - Parameter transforms: whether libheif applies the file's turns and crops.
-    init?(_ handle: OpaquePointer, isAV1: Bool, transforms: Bool) {
+    /// - Parameters:
+    ///   - transforms: whether libheif applies the file's turns and crops.
+    ///   - coded: the colours as the bitstream tells them.
+    init?(_ handle: OpaquePointer, isAV1: Bool, transforms: Bool, coded: CodedColors?) {
         guard let options = heif_decoding_options_alloc() else { return nil }
         defer { heif_decoding_options_free(options) }
         options.pointee.ignore_transformations = transforms ? 0 : 1
@@ -161,14 +170,24 @@ private final class DecodedImage {
                 return heif_decode_image(handle, &image, space, chroma, options).isOK
             }
         }
-        guard decode(heif_colorspace_undefined, heif_chroma_undefined), let decoded = image else {
-            return nil
-        }
+        let told = Self.colors { heif_image_handle_get_nclx_color_profile(handle, $0) }
+        // libheif 1.15 converts to red, green and blue by the bitstream's code points, unless the file has a box for
+        // them: one that tells nothing means JPEG's then.
+        let isConverted = told?.isSpecified ?? true || coded?.isJPEG ?? true && told?.isFullRange ?? true
+        let isColored = (1...3).contains(coded?.chroma ?? 0)
+        let isDecoded =
+            isConverted || !isColored
+            ? decode(heif_colorspace_undefined, heif_chroma_undefined)
+            : decode(heif_colorspace_YCbCr, heif_chroma(UInt32(coded?.chroma ?? 1)))
+        guard isDecoded, let decoded = image else { return nil }
         self.image = decoded
         size = PixelSize(
             width: Int(heif_image_get_primary_width(decoded)),
             height: Int(heif_image_get_primary_height(decoded)))
-        colors = Self.colors(handle, decoded)
+        let inBitstream =
+            coded.map { ColorDescription($0) }
+            ?? Self.colors { heif_image_get_nclx_color_profile(decoded, $0) }
+        colors = (told ?? ColorDescription.unspecified).completed(by: inBitstream)
         isMultiplied = heif_image_is_premultiplied_alpha(decoded) != 0
     }
 
@@ -178,15 +197,12 @@ private final class DecodedImage {
         heif_image_release(image)
     }
 
-    /// The code points of the file, else of the coded picture, else of JPEG.
-    private static func colors(_ handle: OpaquePointer, _ image: OpaquePointer) -> ColorDescription {
+    /// The code points that a function of libheif gives. Nil without any.
+    private static func colors(
+        _ get: (UnsafeMutablePointer<UnsafeMutablePointer<heif_color_profile_nclx>?>) -> heif_error
+    ) -> ColorDescription? {
         var found: UnsafeMutablePointer<heif_color_profile_nclx>?
-        if !heif_image_handle_get_nclx_color_profile(handle, &found).isOK {
-            _ = heif_image_get_nclx_color_profile(image, &found)
-        }
-        guard let found else {
-            return ColorDescription(primaries: 2, transfer: 2, matrix: 2, isFullRange: true)
-        }
+        guard get(&found).isOK, let found else { return nil }
         defer { heif_nclx_color_profile_free(found) }
         return ColorDescription(
             primaries: Int(found.pointee.color_primaries.rawValue),

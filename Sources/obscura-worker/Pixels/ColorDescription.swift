@@ -7,6 +7,21 @@ struct ColorDescription {
     var matrix: Int
     var isFullRange: Bool
 
+    /// JPEG's matrix and range, other colours as sRGB.
+    static let unspecified = ColorDescription(primaries: 2, transfer: 2, matrix: 2, isFullRange: true)
+
+    /// Whether the matrix and the range are told.
+    var isSpecified: Bool { matrix != 2 }
+
+    /// With the bitstream's code points where these tell none.
+    func completed(by other: ColorDescription?) -> ColorDescription {
+        guard let other else { return self }
+        var result = isSpecified ? self : other
+        result.primaries = primaries == 2 ? other.primaries : primaries
+        result.transfer = transfer == 2 ? other.transfer : transfer
+        return result
+    }
+
     var isHDR: Bool { TransferFunction.isHDR(transfer) }
 
     /// Colours outside of sRGB's gamut: BT.2020, and P3 with the white of cinema or of displays.
@@ -26,6 +41,19 @@ struct ColorDescription {
         default: nil
         }
     }
+}
+
+extension ColorDescription {
+    init(_ coded: CodedColors) {
+        self.init(
+            primaries: coded.primaries, transfer: coded.transfer, matrix: coded.matrix,
+            isFullRange: coded.isFullRange)
+    }
+}
+
+extension CodedColors {
+    /// Whether red, green and blue are made of the planes as JPEG does.
+    var isJPEG: Bool { [2, 5, 6].contains(matrix) && isFullRange }
 }
 
 /// The colours of red, green, blue and white of a display: CIE 1931 x and y.

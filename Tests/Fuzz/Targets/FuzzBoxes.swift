@@ -36,10 +36,16 @@ private func checkTransformations(_ input: inout Input) {
         table += [0, id, UInt8(own.count)] + own
     }
     let item = { (id: UInt8) in Picture.box("infe", [2, 0, 0, 0, 0, id, 0, 0] + Array("av01\0".utf8)) }
-    let meta =
-        Picture.box("pitm", [0, 0, 0, 0, 0, 1]) + Picture.box("iinf", [0, 0, 0, 0, 0, 2] + item(1) + item(2))
-        + Picture.box("iprp", Picture.box("ipco", properties.flatMap { $0 }) + Picture.box("ipma", table))
-    let file = Picture.ftyp("avif") + Picture.box("meta", [0, 0, 0, 0] + meta) + input.takeAll()
+    let rest = input.takeAll()
+    func file(_ properties: [[UInt8]], _ table: [UInt8]) -> [UInt8] {
+        let meta =
+            Picture.box("pitm", [0, 0, 0, 0, 0, 1])
+            + Picture.box("iinf", [0, 0, 0, 0, 0, 2] + item(1) + item(2))
+            + Picture.box("iprp", Picture.box("ipco", properties.flatMap { $0 }) + Picture.box("ipma", table))
+        return Picture.ftyp("avif") + Picture.box("meta", [0, 0, 0, 0] + meta) + rest
+    }
+    checkCodedColors(rest) { file($0, [0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 1, 1]) }
+    let file = file(properties, table)
     checkMetadata(file)
     let geometry = HEIFGeometry(MemoryByteSource(file))
     guard let primary = geometry.item(1), let copy = geometry.item(2) else {
@@ -54,6 +60,23 @@ private func checkTransformations(_ input: inout Input) {
         precondition(part.top + part.size.height <= stored.height, "a part below the picture")
     }
     precondition(primary.isShown(by: copy) == copy.isShown(by: primary), "a copy of one item only")
+}
+
+/// Headers of a bitstream, whole and behind what a real one begins with.
+private func checkCodedColors(_ bytes: [UInt8], in file: ([[UInt8]]) -> [UInt8]) {
+    let parameterSet: [UInt8] = [1, 0x21, 0, 1, 0xFF, 0xFF, 0x42, 1]
+    let boxes = [
+        Picture.box("av1C", [0x81, 0, 0, 0] + bytes), Picture.box("av1C", [0x81, 0, 0, 0, 0x08] + bytes),
+        Picture.box("hvcC", [UInt8](repeating: 1, count: 22) + bytes),
+        Picture.box("hvcC", [UInt8](repeating: 1, count: 22) + parameterSet + bytes),
+    ]
+    for box in boxes {
+        guard let colors = HEIFGeometry(MemoryByteSource(file([box]))).codedColors(1) else { continue }
+        precondition((0...3).contains(colors.chroma), "no chroma")
+        for code in [colors.primaries, colors.transfer, colors.matrix] {
+            precondition((0...255).contains(code), "no code point")
+        }
+    }
 }
 
 // MARK: JPEG XL
