@@ -94,6 +94,20 @@ extension WorkerTests {
             #expect(zip(levels, [0, 128, 255, 56]).allSatisfy { abs($0 - $1) <= 3 }, "\(levels)")
         }
 
+        /// Files of old encoders whose boxes specify the range alone: other programs take the box's, too.
+        @Test func `the range of a box counts where nobody specifies the matrix`() throws {
+            let picture = try #require(
+                TestHEIF.Picture(
+                    heif_compression_AV1, 256, 64, columns: [[16], [126], [235], [64]], primaries: 2,
+                    transfer: 2, matrix: 2, isFullRange: false))
+            let thumbnail = try decoded(
+                TestHEIF(
+                    format: heif_compression_AV1, picture: picture,
+                    properties: [TestHEIF.extents(256, 64), TestHEIF.colors(2, 2, 2, isFullRange: true)]))
+            let levels = (0..<4).map { Int(thumbnail.pixel(32 + 64 * $0, 32)[0]) }
+            #expect(zip(levels, [16, 126, 235, 64]).allSatisfy { abs($0 - $1) <= 3 }, "\(levels)")
+        }
+
         /// Nothing of a header that ends early is believed, and no byte of it ends the reader.
         @Test(arguments: [heif_compression_HEVC, heif_compression_AV1])
         func `headers that are cut or changed`(format: heif_compression_format) throws {

@@ -171,12 +171,12 @@ private final class DecodedImage {
             }
         }
         let told = Self.colors { heif_image_handle_get_nclx_color_profile(handle, $0) }
+        let inBitstream = coded.map { ColorDescription($0) }
         // libheif 1.15 converts to red, green and blue by the bitstream's code points, unless the file has a box for
         // them: one that tells nothing means JPEG's then.
-        let isConverted = told?.isSpecified ?? true || coded?.isJPEG ?? true && told?.isFullRange ?? true
-        let isColored = (1...3).contains(coded?.chroma ?? 0)
+        let isConverted = told.map { $0.completed(by: inBitstream).matrix == $0.matrix } ?? true
         let isDecoded =
-            isConverted || !isColored
+            isConverted || coded?.chroma == 0
             ? decode(heif_colorspace_undefined, heif_chroma_undefined)
             : decode(heif_colorspace_YCbCr, heif_chroma(UInt32(coded?.chroma ?? 1)))
         guard isDecoded, let decoded = image else { return nil }
@@ -184,10 +184,9 @@ private final class DecodedImage {
         size = PixelSize(
             width: Int(heif_image_get_primary_width(decoded)),
             height: Int(heif_image_get_primary_height(decoded)))
-        let inBitstream =
-            coded.map { ColorDescription($0) }
-            ?? Self.colors { heif_image_get_nclx_color_profile(decoded, $0) }
-        colors = (told ?? ColorDescription.unspecified).completed(by: inBitstream)
+        colors =
+            told.map { $0.completed(by: inBitstream) } ?? inBitstream
+            ?? Self.colors { heif_image_get_nclx_color_profile(decoded, $0) } ?? .unspecified
         isMultiplied = heif_image_is_premultiplied_alpha(decoded) != 0
     }
 

@@ -10,13 +10,10 @@ struct ColorDescription {
     /// JPEG's matrix and range, other colours as sRGB.
     static let unspecified = ColorDescription(primaries: 2, transfer: 2, matrix: 2, isFullRange: true)
 
-    /// Whether the matrix and the range are told.
-    var isSpecified: Bool { matrix != 2 }
-
-    /// With the bitstream's code points where these tell none.
+    /// With the bitstream's code points where these tell none. Its range belongs to its matrix.
     func completed(by other: ColorDescription?) -> ColorDescription {
         guard let other else { return self }
-        var result = isSpecified ? self : other
+        var result = matrix == 2 && other.matrix != 2 ? other : self
         result.primaries = primaries == 2 ? other.primaries : primaries
         result.transfer = transfer == 2 ? other.transfer : transfer
         return result
@@ -49,11 +46,6 @@ extension ColorDescription {
             primaries: coded.primaries, transfer: coded.transfer, matrix: coded.matrix,
             isFullRange: coded.isFullRange)
     }
-}
-
-extension CodedColors {
-    /// Whether red, green and blue are made of the planes as JPEG does.
-    var isJPEG: Bool { [2, 5, 6].contains(matrix) && isFullRange }
 }
 
 /// The colours of red, green, blue and white of a display: CIE 1931 x and y.
