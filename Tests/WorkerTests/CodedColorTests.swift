@@ -108,6 +108,18 @@ extension WorkerTests {
             #expect(zip(levels, [16, 126, 235, 64]).allSatisfy { abs($0 - $1) <= 3 }, "\(levels)")
         }
 
+        /// heif-enc writes such files of full range.
+        @Test func `a parameter set that tells no colours is not believed to be of limited range`() throws {
+            let picture = try #require(
+                TestHEIF.Picture(heif_compression_HEVC, 256, 64, levels: [16, 126, 235, 64]))
+            let file = TestHEIF(picture: picture, properties: [TestHEIF.extents(256, 64)])
+            let told = HEIFGeometry(MemoryByteSource(file.bytes)).codedColors(1)
+            #expect(told?.isFullRange != false)
+            let thumbnail = try decoded(file)
+            let levels = (0..<4).map { Int(thumbnail.pixel(32 + 64 * $0, 32)[0]) }
+            #expect(zip(levels, [16, 126, 235, 64]).allSatisfy { abs($0 - $1) <= 3 }, "\(levels)")
+        }
+
         /// Nothing of a header that ends early is believed, and no byte of it ends the reader.
         @Test(arguments: [heif_compression_HEVC, heif_compression_AV1])
         func `headers that are cut or changed`(format: heif_compression_format) throws {

@@ -178,8 +178,7 @@ package struct CodedColors: Hashable, Sendable {
         }
         guard Self.skipReferences(&bits, orderBits: orderBits) else { return nil }
         bits.skip(2)
-        if bits.flag() { readUsability(&bits) }
-        if bits.isExhausted { return nil }
+        guard bits.flag(), readUsability(&bits), !bits.isExhausted else { return nil }
     }
 
     private static func skipProfile(_ bits: inout HeaderBits, lastLayer: Int) {
@@ -226,14 +225,16 @@ package struct CodedColors: Hashable, Sendable {
         return true
     }
 
-    /// The beginning of the video usability information.
-    private mutating func readUsability(_ bits: inout HeaderBits) {
+    /// The beginning of the video usability information. False if that does not tell colours: heif-enc of Debian 12 may
+    /// write JPEG's range and not say so.
+    private mutating func readUsability(_ bits: inout HeaderBits) -> Bool {
         if bits.flag(), bits.number(8) == 255 { bits.skip(32) }
         if bits.flag() { bits.skip(1) }
-        guard bits.flag() else { return }
+        guard bits.flag() else { return false }
         bits.skip(3)
         isFullRange = bits.flag()
         if bits.flag() { readCodePoints(&bits) }
+        return true
     }
 }
 
