@@ -130,7 +130,8 @@ struct FileNameDate {
     private func yearLast(at index: Int) -> CivilTime? {
         let (first, second) = (value(index, 2), value(index + 3, 2))
         let year = value(index + 6, 4)
-        let isDayFirst = name[index + 2] == UInt8(ascii: ".") || first > 12 || first == second
+        let hasPoints = name[index + 2] == UInt8(ascii: ".")
+        let isDayFirst = hasPoints && second <= 12 || first > 12 || first == second
         guard isDayFirst || second > 12,
             let day = CivilDay(
                 year: year, month: isDayFirst ? second : first, day: isDayFirst ? first : second)
