@@ -17,18 +17,19 @@ extension WorkerTests {
 
         /// What the file itself says of its colours.
         enum Box: CaseIterable {
-            case none, unspecified
+            case none, unspecified, unspecifiedOfLimitedRange
 
             var properties: [[UInt8]] {
                 switch self {
                 case .none: []
                 case .unspecified: [TestHEIF.colors(2, 2, 2, isFullRange: true)]
+                case .unspecifiedOfLimitedRange: [TestHEIF.colors(2, 2, 2, isFullRange: false)]
                 }
             }
         }
 
         /// The levels are those of ffmpeg, as where the file tells the code points.
-        @Test(arguments: [heif_compression_HEVC, heif_compression_AV1], Box.allCases)
+        @Test(arguments: [heif_compression_HEVC, heif_compression_AV1], [Box.none, .unspecified])
         func `HDR is tone-mapped`(format: heif_compression_format, box: Box) throws {
             for (transfer, expected) in [
                 (16, [0, 37, 120, 156, 232, 255]), (18, [0, 48, 95, 111, 157, 231]),
@@ -92,6 +93,18 @@ extension WorkerTests {
                     properties: [TestHEIF.extents(256, 64)] + box.properties))
             let levels = (0..<4).map { Int(thumbnail.pixel(32 + 64 * $0, 32)[0]) }
             #expect(zip(levels, [0, 128, 255, 56]).allSatisfy { abs($0 - $1) <= 3 }, "\(levels)")
+        }
+
+        /// libheif would expand a range that is full: no picture rather than a wrong one.
+        @Test(arguments: [heif_compression_HEVC, heif_compression_AV1])
+        func `a box of limited range on a bitstream of full range`(format: heif_compression_format) throws {
+            let picture = try #require(
+                TestHEIF.Picture(
+                    format, 128, 64, columns: [[40, 128, 128]], primaries: 9, transfer: 16, matrix: 9,
+                    isFullRange: true))
+            let properties = [TestHEIF.extents(128, 64), TestHEIF.colors(2, 2, 2, isFullRange: false)]
+            let file = TestHEIF(format: format, picture: picture, properties: properties)
+            #expect(throws: (any Error).self) { try decoded(file) }
         }
 
         /// Files of old encoders whose boxes specify the range alone: other programs take the box's, too.

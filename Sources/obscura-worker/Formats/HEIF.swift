@@ -174,9 +174,13 @@ private final class DecodedImage {
         let inBitstream = coded.map { ColorDescription($0) }
         // libheif 1.15 converts to red, green and blue by the bitstream's code points, unless the file has a box for
         // them: one that tells nothing means JPEG's then.
-        let isConverted = told.map { $0.completed(by: inBitstream).matrix == $0.matrix } ?? true
+        let isConverted =
+            coded?.chroma == 0 || told.map { $0.completed(by: inBitstream).matrix == $0.matrix } ?? true
+        // It expands planes of what the box says to be limited range.
+        let isExpanded = !isConverted && told?.isFullRange == false
+        if isExpanded, coded?.isFullRange == true { return nil }
         let isDecoded =
-            isConverted || coded?.chroma == 0
+            isConverted
             ? decode(heif_colorspace_undefined, heif_chroma_undefined)
             : decode(heif_colorspace_YCbCr, heif_chroma(UInt32(coded?.chroma ?? 1)))
         guard isDecoded, let decoded = image else { return nil }
@@ -184,9 +188,11 @@ private final class DecodedImage {
         size = PixelSize(
             width: Int(heif_image_get_primary_width(decoded)),
             height: Int(heif_image_get_primary_height(decoded)))
-        colors =
+        var colors =
             told.map { $0.completed(by: inBitstream) } ?? inBitstream
             ?? Self.colors { heif_image_get_nclx_color_profile(decoded, $0) } ?? .unspecified
+        if isExpanded { colors.isFullRange = true }
+        self.colors = colors
         isMultiplied = heif_image_is_premultiplied_alpha(decoded) != 0
     }
 
