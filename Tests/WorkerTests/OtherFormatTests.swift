@@ -143,6 +143,16 @@ extension WorkerTests {
             expectGrays(try levels([gamma(100_000)], isDeep: isDeep, profile: smallProfile), untouched)
         }
 
+        /// 16 is black and 235 white; of HDR too, and beside opacity.
+        @Test(arguments: [false, true]) func `PNG of narrow range`(isDeep: Bool) throws {
+            expectGrays(
+                try levels([("cICP", [1, 13, 0, 0])], isDeep: isDeep), [0, 0, 56, 130, 205, 255])
+            // The levels of 130 and 205 of full range.
+            let narrow = try levels([("cICP", [9, 16, 0, 0])], isDeep: isDeep)
+            #expect(narrow[1][0] == 0 && narrow[5][0] == 255, "\(narrow)")
+            #expect(abs(Int(narrow[3][0]) - 124) <= 4, "\(narrow)")
+        }
+
         /// White stays white, and colours of Adobe RGB become more vivid.
         @Test func `PNG with primaries`() throws {
             let adobe = primaries([31270, 32900, 64000, 33000, 21000, 71000, 15000, 6000])

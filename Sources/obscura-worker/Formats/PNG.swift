@@ -18,6 +18,8 @@ final class PNGDecoder: PictureDecoder {
     /// `cHRM`: PNG, third edition, 4.3.
     private var conversion: DisplayConversion?
     private var hasCodePoints: Bool
+    /// Whether black is 16 and white 235 of 8 bits: the code points say so.
+    private let isNarrow: Bool
     /// Bytes of a pixel as libpng delivers it: more than `channels` where 16 bits are converted.
     private var pixelBytes = 0
     /// All rows of an interlaced picture, which arrives in seven passes. Nil for other pictures.
@@ -40,6 +42,7 @@ final class PNGDecoder: PictureDecoder {
         orientation = Orientation(readFacts(source))
         let colors = Self.colors(source)
         hasCodePoints = colors != nil
+        isNarrow = colors?.isFullRange == false
         conversion = colors.flatMap { DisplayConversion($0) }
         png = png_create_read_struct(
             PNG_LIBPNG_VER_STRING, nil, { _, _ in refusePicture() }, { _, _ in })
@@ -160,9 +163,17 @@ final class PNGDecoder: PictureDecoder {
             convert(source, conversion, into: row)
         } else {
             row.update(from: source, count: size.width * channels)
+            if isNarrow { expand(row) }
         }
         if hasAlpha { row.multiplyByAlpha(count: size.width) }
         rows?.add(row)
+    }
+
+    /// Gives colours of 8 bits their full range.
+    private func expand(_ row: UnsafeMutablePointer<UInt8>) {
+        for index in 0..<size.width * channels where channels == 1 || index % 4 != 3 {
+            row[index] = UInt8((min(max(Int(row[index]), 16), 235) - 16) * 255 / 219)
+        }
     }
 
     private func convert(
@@ -170,19 +181,18 @@ final class PNGDecoder: PictureDecoder {
     ) {
         let codes = UnsafeMutablePointer<SIMD4<UInt16>>.allocate(capacity: size.width)
         defer { codes.deallocate() }
-        let codeMax = UInt32(DisplayConversion.codeMax)
+        let isDeep = pixelBytes == 8
+        let shift = isDeep ? 8 : 0
+        let (black, white) = isNarrow ? (16 << shift, 235 << shift) : (0, isDeep ? 0xFFFF : 0xFF)
         for x in 0..<size.width {
             for channel in 0..<4 {
                 // Samples of 16 bits have the higher byte first.
                 let index = x * pixelBytes + channel * pixelBytes / 4
-                let high = UInt32(source[index])
-                let isOpacity = channel == 3
-                codes[x][channel] = UInt16(
-                    truncatingIfNeeded: isOpacity
-                        ? high
-                        : pixelBytes == 8
-                            ? (high << 8 | UInt32(source[index + 1])) * codeMax / 0xFFFF
-                            : high * codeMax / 0xFF)
+                let high = Int(source[index])
+                let value = isDeep ? high << 8 | Int(source[index + 1]) : high
+                let light =
+                    (min(max(value, black), white) - black) * DisplayConversion.codeMax / (white - black)
+                codes[x][channel] = UInt16(channel == 3 ? high : light)
             }
         }
         row.withMemoryRebound(to: SIMD4<UInt8>.self, capacity: size.width) {
@@ -192,10 +202,11 @@ final class PNGDecoder: PictureDecoder {
 
     /// Nil for a file without code points, and for luma and chroma, which PNG has not.
     private static func colors(_ source: MappedSource) -> ColorDescription? {
-        guard let points = pngCodePoints(source), points.count == 4, points[2] == 0, points[3] == 1 else {
+        guard let points = pngCodePoints(source), points.count == 4, points[2] == 0, points[3] <= 1 else {
             return nil
         }
-        return ColorDescription(primaries: points[0], transfer: points[1], matrix: 0, isFullRange: true)
+        return ColorDescription(
+            primaries: points[0], transfer: points[1], matrix: 0, isFullRange: points[3] == 1)
     }
 
     func decode(for placement: Placement) -> Pixels? {
