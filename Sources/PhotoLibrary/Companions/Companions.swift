@@ -207,9 +207,9 @@ package final class Companions {
 
     /// Applies pending companion moves. The companions of a companion, as the sidecar of a video, may be noted thereby.
     ///
-    /// - Parameter infos: the `.trashinfo` files of companions that go into the trash, by inode; one without stays
-    ///   noted.
-    /// - Parameter contents: of those that are sidecars by their names; one without stays noted.
+    /// - Parameters:
+    ///   - infos: the `.trashinfo` files of companions that go into the trash, by inode; one without stays noted.
+    ///   - contents: of those that are sidecars by their names; one without stays noted.
     package func applyCompanionMoves(
         _ infos: [UInt64: TrashInfo], _ contents: [UInt64: Sidecar], _ space: Space, _ change: Change
     ) throws(FileError) {
@@ -230,13 +230,15 @@ package final class Companions {
                     moves[ino] = move
                     continue
                 }
-                let partners = waiting.lazy.map(\.move).filter {
-                    $0.day != nil && $0.day == move.day && $0.directory == move.directory
-                }
                 guard
-                    (move.photoNames + partners.map(\.name)).contains(where: {
-                        describes(sidecar, named: move.name, $0)
-                    })
+                    move.photoNames.contains(where: { describes(sidecar, named: move.name, $0) })
+                        || waiting.contains(where: { other in
+                            // A photo that moves along.
+                            other.move.day != nil && other.move.day == move.day
+                                && other.move.directory == move.directory
+                                && sidecarNames(other.move.name).contains(move.name)
+                                && describes(sidecar, named: move.name, other.move.name)
+                        })
                 else { continue }
             }
             switch move.target {

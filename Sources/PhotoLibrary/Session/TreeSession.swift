@@ -207,7 +207,10 @@ package final class TreeSession: @unchecked Sendable {
         defer { for info in infos.values { destroyUnused(info) } }
         var contents: [UInt64: Sidecar] = [:]
         for (ino, move) in moves {
-            if isSidecarName(move.name) { contents[ino] = sidecar(ino) }
+            if let stem = sidecarStem(move.name) {
+                // `IMG.jpg.xmp` describes IMG.jpg, whatever it says.
+                contents[ino] = move.photoNames == [stem] ? Sidecar(dates: []) : sidecar(ino)
+            }
             guard move.caller != nil else { continue }
             infos[ino] = try trashInfo(
                 forRemoving: Name(move.name), from: move.directory, as: .companion)

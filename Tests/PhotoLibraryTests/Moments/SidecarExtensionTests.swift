@@ -122,6 +122,16 @@ import Testing
         #expect(try fixture.ls("moments/2020-01-01") == ["DSC.JPG"])
     }
 
+    @Test func `one of a raw file does not follow another raw file either`() throws {
+        let fixture = try shoot("DSC.xmp", xmp("2024-05-01", of: "CR2"))
+        try fixture.put("albums/A/Dune.JPG", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/A/Dune.cr2", raw("2024-05-01"))
+        try fixture.mkdir("moments/2020-01-01")
+        for name in ["DSC.JPG", "Dune.JPG"] { try fixture.mv(day + name, "moments/2020-01-01/" + name) }
+        #expect(try fixture.ls("moments/2020-01-01") == ["DSC.JPG", "Dune.JPG", "Dune.cr2"])
+        #expect(try fixture.ls("moments/2024-05-01") == ["DSC.xmp"])
+    }
+
     /// Whichever half of a pair is named, both and the sidecar move.
     @Test(arguments: ["DSC.cr2", "DSC.JPG"]) func `one of a pair follows it to another day`(moved: String)
         throws
