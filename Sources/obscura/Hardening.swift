@@ -4,15 +4,10 @@ import LinuxIO
 
 /// Keeps the memory of this process out of files in every case.
 ///
-/// The crash reporter reads its setting before any code of ours runs. If it is on, this program is executed once more
-/// with the same arguments. No core is written, and no process of the same user may look inside. Programs started from
-/// here leave no cores either.
-func hardenProcess(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) throws(Failure) {
-    if getenv("SWIFT_BACKTRACE").map({ String(cString: $0) }) != "enable=no" {
-        let environment = currentEnvironment().filter { !$0.hasPrefix("SWIFT_BACKTRACE=") } + [backtracerOff]
-        withCStrings(environment) { variables in _ = execve("/proc/self/exe", arguments, variables) }
-        throw Failure("/proc/self/exe", "starting again without the crash reporter", .last)
-    }
+/// The crash reporter, on unless the environment says otherwise, is dropped. No core is written, and no process
+/// of the same user may look inside. Programs started from here leave no cores either.
+func hardenProcess() throws(Failure) {
+    obscura_drop_crash_reporter()
     // 1 and not 0: the kernel then does not even run the program that core_pattern may name (core(5)), which keeps
     // command lines in the journal and pictures in cores.
     let resource = __rlimit_resource_t(RLIMIT_CORE.rawValue)

@@ -71,7 +71,8 @@ struct ChildStretcher: PasswordStretcher {
         return .done
     }
 
-    /// Keeps the future memory of this process out of swap, where the limits allow it.
+    /// Keeps the memory of this process out of swap, where the limits allow it: each page once in use, as fetching
+    /// all of them would take longer than the rest of its start.
     private static func lockAllMemory() -> Bool {
         let resource = __rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue)
         var limit = rlimit()
@@ -79,7 +80,7 @@ struct ChildStretcher: PasswordStretcher {
             limit.rlim_cur = limit.rlim_max
             setrlimit(resource, &limit)
         }
-        return mlockall(MCL_CURRENT | MCL_FUTURE) == 0
+        return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0
     }
 }
 

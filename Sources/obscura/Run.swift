@@ -7,7 +7,7 @@ func runObscura() -> Int32 {
     fillStandardStreams()
     surviveFileSizeLimit()
     do throws(Failure) {
-        try hardenProcess(CommandLine.unsafeArgv)
+        try hardenProcess()
         let words = decodeArguments()
         let first = words.dropFirst().first ?? ""
         if Daemon.words.contains(first) { return runDaemon(Array(words.dropFirst())).rawValue }

@@ -43,8 +43,6 @@ public final class Child {
         var words = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8"]
         // A new vault is written once: see `CoverAmount`.
         words["OBSCURA_CREATION"] = "plain"
-        // The program would start itself again without the crash reporter, which HardeningTests try.
-        words["SWIFT_BACKTRACE"] = "enable=no"
         return words
     }()
     /// What is written to a program that has ended is an error, not the end of all tests.

@@ -11,6 +11,15 @@
 #include <unistd.h>
 
 int obscura_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+void obscura_drop_crash_reporter(void) {
+    static const int reported[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    for (unsigned index = 0; index < sizeof reported / sizeof *reported; index++) {
+        struct sigaction now;
+        // The reporter leaves ignored ones alone, as nohup(1) starts programs.
+        if (sigaction(reported[index], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            signal(reported[index], SIG_DFL);
+    }
+}
 int obscura_set_process_name(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
 int obscura_end_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL); }
 int obscura_pidfd_open(int process) { return pidfd_open(process, 0); }

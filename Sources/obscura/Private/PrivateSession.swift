@@ -31,7 +31,7 @@ func runPrivateSession(_ words: [String]) throws(Failure) -> Int32 {
     _ = obscura_hand_on_nothing()
     guard chdir(words[0]) == 0 else { throw Failure(words[0], "entering it", .last) }
 
-    let environment = currentEnvironment().filter { $0 != backtracerOff }
+    let environment = currentEnvironment()
     let bus = startBus(environment).map { ["DBUS_SESSION_BUS_ADDRESS=\($0)"] } ?? []
     let terminal = foregroundTerminal()
     let command = Array(words.dropFirst())

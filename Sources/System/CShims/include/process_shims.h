@@ -5,6 +5,9 @@
 
 /// prctl(PR_SET_DUMPABLE, 0): no core, no ptrace by the same user. 0, or -1 and errno.
 int obscura_forbid_dumps(void);
+/// Gives signals of faults back to the kernel, which ends the process: Swift's crash reporter, which reads and prints
+/// memory, is nothing but their handler (stdlib/public/runtime/CrashHandlerLinux.cpp).
+void obscura_drop_crash_reporter(void);
 /// prctl(PR_SET_NAME, name): the name that ps(1) shows. After executing /proc/self/exe it is "exe".
 int obscura_set_process_name(const char *name);
 /// prctl(PR_SET_PDEATHSIG, SIGKILL): kills this process when the thread that started it ends. 0, or -1 and errno.
