@@ -96,7 +96,7 @@ let package = Package(
         layer(
             "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
             linking: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])], bindsC: true),
-        layer("ClusterIO", uses: ["LinuxIO"], bindsC: true),
+        layer("ClusterIO", uses: ["LinuxIO", "CShims"], bindsC: true),
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "ClusterIO", "LinuxIO"], bindsC: true),
         layer(
             "VaultCatalogue",

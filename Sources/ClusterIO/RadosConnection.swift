@@ -1,3 +1,4 @@
+import CShims
 import Glibc
 package import LinuxIO
 import Synchronization
@@ -22,12 +23,7 @@ package final class RadosConnection: PoolConnection, @unchecked Sendable {
     /// 300 MB of memory for good.
     private static let returnedBytesMin: Int32 = 512 << 10
 
-    private static let returnsLargeBuffers: Void = {
-        typealias Setting = @convention(c) (_ parameter: Int32, _ value: Int32) -> Int32
-        // Of malloc.h, which the module Glibc lacks: M_MMAP_THRESHOLD.
-        guard let found = dlsym(nil, "mallopt") else { return }
-        _ = unsafeBitCast(found, to: Setting.self)(-3, returnedBytesMin)
-    }()
+    private static let returnsLargeBuffers: Void = obscura_return_freed(returnedBytesMin)
 
     /// Connects as the environment tells: CEPH_CONF, CEPH_ARGS, /etc/ceph/ceph.conf. Throws ELIBACC if librados is not
     /// installed.

@@ -23,6 +23,7 @@ const long obscura_time_now = UTIME_NOW;
 const long obscura_time_omit = UTIME_OMIT;
 
 void obscura_return_memory(void) { malloc_trim(0); }
+void obscura_return_freed(int bytesMin) { mallopt(M_MMAP_THRESHOLD, bytesMin); }
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode) {
     return openat(directory, path, flags, mode);

@@ -19,6 +19,8 @@ extern const long obscura_time_omit;
 
 /// malloc_trim(3) of all that is free.
 void obscura_return_memory(void);
+/// mallopt(3) with M_MMAP_THRESHOLD: memory of this size or more goes back to the system when it is freed.
+void obscura_return_freed(int bytesMin);
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 
