@@ -27,6 +27,8 @@ PROGRAMS = {
 USER, STILL_SECONDS, WAIT_SECONDS, PAGES = 65534, 3, 900, 40
 # Of the looks at a still screen, those at which somebody may be at work.
 BUSY_SHARE = 0.1
+# Of processor time without anything new to see, after which a program is taken to make pictures that nobody looks at.
+UNSEEN_SECONDS = 10
 MIB = 1 << 20
 
 
@@ -122,18 +124,19 @@ class Screen:
 
     def wait_until_still(self):
         """The moment of the last change, once nothing has changed for a while and nobody was at work: on a busy machine
-        a program that waits for its turn shows nothing new either."""
+        a program that waits for its turn shows nothing new either. Nemo, though, makes pictures of all photos of a
+        folder, for minutes: work of which nothing is seen is not waited for."""
         latest, changed, end = self.look(), time.monotonic(), time.monotonic() + WAIT_SECONDS
-        begun, looks, busy = changed, 0, 0
+        begun, looks, busy, spent = changed, 0, 0, processor_seconds()
         while time.monotonic() < end:
             time.sleep(0.05)
             now = self.look()
             looks, busy = looks + 1, busy + is_user_busy()
             if now != latest:
                 latest, changed = now, time.monotonic()
-                begun, looks, busy = changed, 0, 0
+                begun, looks, busy, spent = changed, 0, 0, processor_seconds()
             elif time.monotonic() > begun + STILL_SECONDS:
-                if busy <= looks * BUSY_SHARE:
+                if busy <= looks * BUSY_SHARE or processor_seconds() > spent + UNSEEN_SECONDS:
                     break
                 begun, looks, busy = time.monotonic(), 0, 0
         return changed
@@ -198,8 +201,10 @@ def visit(words, place, root):
     place.enter()
     session = manager = None
     try:
+        # It is root's, and would make a ~/.cache of root's, where the user's programs keep no picture.
         subprocess.Popen(
-            ["openbox", "--sm-disable"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            ["openbox", "--sm-disable"], env={**environment, "HOME": root}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         screen.wait_until_still()
         empty, processor = screen.look(), processor_seconds()
         address = "unix:path=" + home + "/.run/bus"
