@@ -124,8 +124,8 @@ class Screen:
 
     def wait_until_still(self):
         """The moment of the last change, once nothing has changed for a while and nobody was at work: on a busy machine
-        a program that waits for its turn shows nothing new either. Nemo, though, makes pictures of all photos of a
-        folder, for minutes: work of which nothing is seen is not waited for."""
+        a program that waits for its turn shows nothing new either. Nemo, though, starts a thumbnailer for each photo
+        of the folder, for minutes: work of which nothing is seen is not waited for."""
         latest, changed, end = self.look(), time.monotonic(), time.monotonic() + WAIT_SECONDS
         begun, looks, busy, spent = changed, 0, 0, processor_seconds()
         while time.monotonic() < end:
