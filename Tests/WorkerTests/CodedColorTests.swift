@@ -9,10 +9,7 @@ extension WorkerTests {
         let workers = makeWorkers()
 
         private func decoded(_ file: TestHEIF, box: Int = 384) throws -> DecodedThumbnail {
-            let type: MediaType = file.format == heif_compression_AV1 ? .avif : .heic
-            let jpeg = try workers.makeThumbnail(
-                of: MemorySource(bytes: file.bytes), type: type, size: PictureSize(fitting: box))
-            return try #require(DecodedThumbnail(jpeg))
+            try workers.decoded(file.bytes, file.type, box: box)
         }
 
         /// What the file itself says of its colours.

@@ -10,10 +10,7 @@ extension WorkerTests {
         let workers = makeWorkers()
 
         private func decoded(_ bytes: [UInt8], _ type: MediaType, box: Int = 256) throws -> DecodedThumbnail {
-            #expect(identifyMedia(MemorySource(bytes: bytes)) == type)
-            let jpeg = try workers.makeThumbnail(
-                of: MemorySource(bytes: bytes), type: type, size: PictureSize(fitting: box))
-            return try #require(DecodedThumbnail(jpeg))
+            try workers.decoded(bytes, type, box: box)
         }
 
         private func png(

@@ -116,6 +116,7 @@ struct TestHEIF {
     }
 
     var format = heif_compression_HEVC
+    var type: MediaType { format == heif_compression_AV1 ? .avif : .heic }
     var picture: Picture
     /// In the order in which they are associated with the picture; its configuration comes last.
     var properties: [[UInt8]]

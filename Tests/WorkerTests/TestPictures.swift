@@ -1,6 +1,7 @@
 import CTurboJPEG
 import Foundation
 import TestSupport
+import Testing
 
 @testable import PhotoImaging
 
@@ -195,6 +196,14 @@ func makeWorkers(
 }
 
 extension ThumbnailWorkers {
+    /// The thumbnail of a picture that is recognised as what it is.
+    func decoded(_ bytes: [UInt8], _ type: MediaType, box: Int) throws -> DecodedThumbnail {
+        #expect(identifyMedia(MemorySource(bytes: bytes)) == type)
+        let jpeg = try makeThumbnail(
+            of: MemorySource(bytes: bytes), type: type, size: PictureSize(fitting: box))
+        return try #require(DecodedThumbnail(jpeg))
+    }
+
     func thumbnail(_ bytes: [UInt8], box: Int = 256) throws(ThumbnailError) -> [UInt8] {
         try makeThumbnail(of: MemorySource(bytes: bytes), type: .jpeg, box: box)
     }

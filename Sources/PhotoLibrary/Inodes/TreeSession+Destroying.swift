@@ -1,6 +1,5 @@
 import CatalogueRows
 package import FileRequests
-import Glibc
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
@@ -103,11 +102,13 @@ extension TreeSession {
     /// pages, each of which a host elsewhere may have to be asked for.
     private static let daysAtOnce = 200
 
-    /// Removes empty days that classification created. They are not listed.
-    package func dropEmptyDays() throws(FileError) {
+    /// Removes empty days that classification created, until it is cancelled. They are not listed.
+    ///
+    /// - Parameter isCancelled: called between steps, where other requests may go first.
+    package func dropEmptyDays(unless isCancelled: () -> Bool) throws(FileError) {
         var dropped: [UInt64] = []
         var last: UInt64? = 0
-        while let id = last {
+        while let id = last, !isCancelled() {
             last = try change(for: .removal) { change throws(FileError) in
                 // The query reads stored rows.
                 try change.tree.storeChanges()
@@ -125,8 +126,6 @@ extension TreeSession {
                 }
                 return found.last
             }
-            // Lets requests go first: a mount has just become live.
-            if last != nil { usleep(1000) }
         }
         for ino in dropped { try destroy(ino) }
     }

@@ -99,7 +99,13 @@ public final class Library: @unchecked Sendable {
             if !deferredWork.isCancelled { try? body() }
         }
         attempt { () throws(FileError) in try session.reapOrphans { deferredWork.isCancelled } }
-        attempt { () throws(FileError) in try session.dropEmptyDays() }
+        attempt { () throws(FileError) in
+            try session.dropEmptyDays {
+                // Lets requests go first: the mount has just become live.
+                usleep(1000)
+                return deferredWork.isCancelled
+            }
+        }
         attempt { () throws(FileError) in try classifier.classifyPendingFiles() }
         if deferredWork.isCancelled { return }
         if session.expire(until: MonotonicClock.milliseconds + 200) { session.committer.noteTrash() }
@@ -175,7 +181,7 @@ public final class Library: @unchecked Sendable {
         attempt { () throws(FileError) in try session.applyCompanionMoves() }
         attempt { () throws(FileError) in try session.locked { tree in tree.releaseAll() } }
         attempt { () throws(FileError) in try session.reapAllOrphans() }
-        attempt { () throws(FileError) in try session.dropEmptyDays() }
+        attempt { () throws(FileError) in try session.dropEmptyDays { false } }
         attempt { () throws(FileError) in try session.committer.stop() }
         attempt { () throws(FileError) in try stored(session.space.close()) }
         unlocked?.cover?.end(syncsBefore: syncsBefore)

@@ -170,7 +170,7 @@ final class CrashSession: LibraryUser {
     func unmount() throws {
         try library.session.locked { tree in tree.releaseAll() }
         try library.session.reapAllOrphans()
-        try library.session.dropEmptyDays()
+        try library.session.dropEmptyDays { false }
         let tree = try dump()
         for _ in 0..<4 where !space.isClean || space.eraser.hasDestroyed {
             space.eraser.overwrite(most: .max / 2)
