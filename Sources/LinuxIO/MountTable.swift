@@ -97,13 +97,13 @@ public func mountTable(of process: pid_t) -> [MountEntry] { mountTable(ofProcess
 /// The ID of the first mount that a process sees: processes of one mount namespace see the same mounts. Nil if it has
 /// ended.
 public func firstMountID(of process: pid_t) -> Int? {
-    (contents(ofFile: "/proc/\(process)/mountinfo")?.prefix { $0 != UInt8(ascii: " ") })
+    (contents(ofFile: "/proc/\(process)/mountinfo", bytesWanted: 16)?.prefix { $0 != UInt8(ascii: " ") })
         .flatMap { Int(String(decoding: $0, as: UTF8.self)) }
 }
 
 private func mountTable(ofProcess name: String) -> [MountEntry] {
-    pathText(contents(ofFile: "/proc/\(name)/mountinfo") ?? [])
-        .split(separator: "\n").compactMap { MountEntry(line: $0) }
+    (contents(ofFile: "/proc/\(name)/mountinfo") ?? [])
+        .split(separator: UInt8(ascii: "\n")).compactMap { MountEntry(line: pathText($0)[...]) }
 }
 
 /// The topmost mount at `directory`, a resolved path; nil if nothing is mounted there.

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Testing
 
@@ -98,8 +99,19 @@ import Testing
         #expect(connectionThreadName((1 << 20) - 1).utf8.count <= 15)
     }
 
+    @Test func `reads all parts of a file`() throws {
+        let path = "/tmp/obscura-parts-\(UUID().uuidString)"
+        defer { unlink(path) }
+        for count in [0, 1, 4095, 4096, 4097, 16_384, 100_001] {
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 31 >> 3) }
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            #expect(contents(ofFile: path) == bytes, "\(count)")
+        }
+    }
+
     @Test func `reads files whose size nobody tells, and none that is not there`() {
         #expect((contents(ofFile: "/proc/self/status")?.count ?? 0) > 100)
+        #expect((contents(ofFile: "/proc/self/status", bytesWanted: 5) ?? []).starts(with: "Name:".utf8))
         #expect(contents(ofFile: "/proc/self/none") == nil)
         #expect(contents(ofFile: "/proc") == nil)
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LinuxIO
+import Synchronization
 import TestSupport
 import Testing
 
@@ -18,6 +19,8 @@ final class Place {
 
     /// For all programs, beside the plain environment.
     private let variables: [String: String]
+    /// The `daemon` that was found last.
+    private let foundDaemon = Mutex<pid_t?>(nil)
 
     /// Makes a vault of quick key derivation, whose first space opens with "one".
     ///
@@ -112,16 +115,21 @@ final class Place {
 
     /// The process that serves the mount; nil where there is none.
     var daemon: pid_t? {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         // Every test looks for it among all processes, and again until it has ended.
+        if let found = foundDaemon.withLock({ $0 }), isDaemon(found) { return found }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        let found = names.lazy.compactMap { pid_t($0) }.first(where: isDaemon)
+        foundDaemon.withLock { $0 = found }
+        return found
+    }
+
+    private func isDaemon(_ process: pid_t) -> Bool {
+        let line = contents(ofFile: "/proc/\(process)/cmdline") ?? []
         let end = Array("\0\(mountPoint)\0".utf8)
-        return names.compactMap { pid_t($0) }.first { process in
-            let line = contents(ofFile: "/proc/\(process)/cmdline") ?? []
-            guard line.count > end.count, memcmp(Array(line.suffix(end.count)), end, end.count) == 0 else {
-                return false
-            }
-            return line.split(separator: 0).dropFirst().first?.elementsEqual("--daemon".utf8) == true
+        guard line.count > end.count, memcmp(Array(line.suffix(end.count)), end, end.count) == 0 else {
+            return false
         }
+        return line.split(separator: 0).dropFirst().first?.elementsEqual("--daemon".utf8) == true
     }
 
     /// Writes a file outside the mount and returns its path.
