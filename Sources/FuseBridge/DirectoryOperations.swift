@@ -48,7 +48,10 @@ private func sendListing(
     _ request: fuse_req_t?, _ size: Int, _ offset: off_t, _ file: FileInformation, plus: Bool
 ) {
     Request(request).sendListing(byteCount: size, plus: plus) { library, packer throws(FileError) in
-        try library.readDirectory(file!.directory, after: UInt64(offset), plus: plus) { packer.add($0) }
+        let directory = file!.directory
+        // The kernel looks a name in moments up at each use, so it makes no use of attributes.
+        let isKept = directory.ino != WellKnownInode.moments
+        try library.readDirectory(directory, after: UInt64(offset), plus: plus && isKept) { packer.add($0) }
     }
 }
 

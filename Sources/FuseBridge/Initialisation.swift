@@ -39,11 +39,14 @@ final class Initialisation: Sendable {
     /// has just filled. Data is copied, not spliced: splicing costs more than it saves for bytes that come out of a
     /// decryption buffer. The write-back cache stays off: the vault must see writes in order, and their errors must
     /// reach the writer.
+    ///
+    /// Every listing has attributes with it, not only those of a program that has looked up a name meanwhile
+    /// (READDIRPLUS_AUTO): Thunar reads all names first, and each of them would be a LOOKUP afterwards, which takes ten
+    /// times as long as its attributes in the listing.
     func negotiate(_ connection: inout fuse_conn_info) {
         let wanted =
             FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC
             | FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS
-            | FUSE_CAP_READDIRPLUS_AUTO
         connection.want = connection.capable & UInt32(wanted)
         connection.max_read = transferBytesMax
         connection.max_write = transferBytesMax

@@ -38,7 +38,7 @@ struct ListingPacker {
         let needed = plus ? addPlus(item, start, room) : addPlain(item, start, room)
         if needed > room { return false }
         usedBytes += needed
-        if plus, let ino = item.entry?.attributes.ino, Library.mayTakeLong(ino) { lookups.append(ino) }
+        if plus, let ino = cacheable(item)?.attributes.ino, Library.mayTakeLong(ino) { lookups.append(ino) }
         return true
     }
 
@@ -54,10 +54,17 @@ struct ListingPacker {
         return fuse_add_direntry(request, start, room, name.baseAddress, &status, off_t(item.cookie))
     }
 
+    /// The attributes that the kernel may keep. A name that is never cached, as in moments, is looked up all the same:
+    /// an inode for it would be made in vain.
+    private func cacheable(_ item: DirectoryEntry) -> Entry? {
+        item.entry.flatMap { $0.entryTimeout > 0 ? $0 : nil }
+    }
+
     /// An item without attributes ("." and "..") is sent with node number 0: the kernel then creates no inode for it.
     private func addPlus(_ item: DirectoryEntry, _ start: UnsafeMutablePointer<CChar>, _ room: Int) -> Int {
-        var parameter = item.entry.map { fuse_entry_param($0, timeoutMax) } ?? fuse_entry_param()
-        if item.entry == nil {
+        let entry = cacheable(item)
+        var parameter = entry.map { fuse_entry_param($0, timeoutMax) } ?? fuse_entry_param()
+        if entry == nil {
             parameter.attr.st_ino = ino_t(item.ino)
             parameter.attr.st_mode = item.mode
         }

@@ -1,3 +1,4 @@
+import FileRequests
 import Foundation
 import PhotoLibrary
 import TestSupport
@@ -98,6 +99,24 @@ extension RealMounts {
                 let rest = names.filter { $0 != "7" }
                 #expect(try readings(mount) { try expectListing(rest) } > 0)
                 #expect(try readings(mount) { try expectListing(rest) } == 0)
+            }
+        }
+
+        /// Thunar reads all names first, and then the attributes of each.
+        @Test func `what was listed is known, though nothing was looked up before all of it was`() throws {
+            try withMount { mount throws in
+                let parent = UInt64(try status(mount.directory).st_ino)
+                let caller = Caller(uid: getuid(), gid: getgid())
+                // Past the kernel, which knows what is made by it.
+                for index in 0..<1000 {
+                    _ = try mount.library.makeNode(
+                        parent, Name("\(index)"), mode: S_IFREG | 0o600, rdev: 0, caller)
+                }
+                let names = try list(mount.directory).filter { !$0.hasPrefix(".") }
+                #expect(names.count == 1000)
+                let before = try mount.requestCounts()["lookup", default: 0]
+                for name in names { #expect(try status(mount.path(name)).st_size == 0) }
+                #expect(try mount.requestCounts()["lookup", default: 0] - before < 10)
             }
         }
 

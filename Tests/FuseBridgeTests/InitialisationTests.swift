@@ -13,7 +13,6 @@ import Testing
         case atomicTruncation = 3
         case bigWrites = 5
         case readDirectoryPlus = 13
-        case readDirectoryPlusAuto = 14
         case asyncDirectIO = 15
         case parallelDirectories = 18
         case maxPages = 22
