@@ -16,8 +16,8 @@ package enum AppleTable: Equatable {
 
     /// Nil if it is another table.
     package init?(_ bytes: [UInt8]) {
-        let rows = csvRows(bytes)
-        guard let header = rows.first.map({ $0.map { $0.lowercased() } }) else { return nil }
+        let rows = csvRows(inUTF8(bytes))
+        guard let header = rows.first.map({ $0.map { trimmed($0).lowercased() } }) else { return nil }
         let names = ["imgname", "imagename", "images"]
         guard let name = header.firstIndex(where: { names.contains($0) }) else { return nil }
         let body = rows.dropFirst().filter { $0.count > name && !$0[name].isEmpty }
@@ -65,12 +65,41 @@ private let months = [
     "december",
 ]
 
-/// The rows of a CSV table (RFC 4180): quoted fields may contain commas, line ends and doubled quotes.
-private func csvRows(_ bytes: [UInt8]) -> [[String]] {
+private func trimmed(_ text: String) -> Substring {
+    var text = text[...]
+    while text.first == " " { text.removeFirst() }
+    while text.last == " " { text.removeLast() }
+    return text
+}
+
+/// A text of UTF-16, which begins with a mark of its byte order, as UTF-8; other texts without such a mark.
+private func inUTF8(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
+    guard bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) else {
+        return bytes.dropFirst(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0)
+    }
+    let isBig = bytes[0] == 0xFE
+    let units = stride(from: 2, to: bytes.count - 1, by: 2).map { index in
+        UInt16(bytes[isBig ? index : index + 1]) << 8 | UInt16(bytes[isBig ? index + 1 : index])
+    }
+    return Array(String(decoding: units, as: UTF16.self).utf8)[...]
+}
+
+/// The separator of a table's fields: a comma, or a semicolon or a tab, which spreadsheet programs write in some
+/// languages.
+private func separator(_ text: ArraySlice<UInt8>) -> UInt8 {
+    let header = text.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+    let marks = [UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\t")]
+    return header.first { marks.contains($0) } ?? marks[0]
+}
+
+/// The rows of a CSV table (RFC 4180): quoted fields may contain separators, line ends and doubled quotes.
+private func csvRows(_ text: ArraySlice<UInt8>) -> [[String]] {
+    let separator = separator(text)
+    let bytes = Array(text)
     var rows: [[String]] = []
     var (row, field): ([String], [UInt8]) = ([], [])
     var isQuoted = false
-    var index = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+    var index = 0
     func end(_ field: inout [UInt8], _ row: inout [String]) {
         row.append(String(decoding: field, as: UTF8.self))
         field = []
@@ -84,12 +113,12 @@ private func csvRows(_ bytes: [UInt8]) -> [[String]] {
             index += 1
         case UInt8(ascii: "\""): isQuoted.toggle()
         case _ where isQuoted: field.append(byte)
-        case UInt8(ascii: ","): end(&field, &row)
-        case UInt8(ascii: "\n"):
+        case separator: end(&field, &row)
+        case UInt8(ascii: "\r") where index < bytes.count && bytes[index] == UInt8(ascii: "\n"): break
+        case UInt8(ascii: "\n"), UInt8(ascii: "\r"):
             end(&field, &row)
             rows.append(row)
             row = []
-        case UInt8(ascii: "\r"): break
         default: field.append(byte)
         }
     }

@@ -26,7 +26,8 @@ package enum MediaName {
         "jpg jpeg jpe png gif webp heic heif hif avif jxl bmp tif tiff psd ico svg dng cr2 cr3 crw nef nrw arw srf sr2 "
             + "raf rw2 orf pef srw 3fr iiq x3f rwl raw")
     private static let videos = suffixes(
-        "mp4 mov m4v 3gp 3g2 avi mkv webm mpg mpeg mts m2ts wmv asf mp mv insv")
+        "mp4 mov m4v 3gp 3g2 avi divx mkv webm mpg mpeg mod tod mts m2t m2ts wmv asf mp mv insv "
+            + "ogv flv dv")
 
     private static func suffixes(_ words: String) -> Set<String> {
         Set(words.split(separator: " ").map { "." + $0 })
@@ -41,6 +42,7 @@ package enum EditedName {
         "-edited", "-bearbeitet", "-modifié", "-modificato", "-ha editado", "-editado", "-editada", "-editat",
         "-bewerkt", "-edytowane", "-編集済み", "-redigerad", "-redigeret", "-redigert", "-muokattu", "-upraveno",
         "-szerkesztett", "-düzenlendi", "-изменено", "-수정됨", "-已修改", "-已編輯", "-已编辑",
+        "-đã chỉnh sửa",
     ]
     /// New pictures that Google made of a photo: dated by it, but no versions of it.
     private static let creations = ["-effects", "-smile", "-mix", "-collage", "-animation", "-pano"]
@@ -56,7 +58,7 @@ package enum EditedName {
         let ending = (number.isEmpty ? "" : "(\(number))") + suffix
         for dash in base.indices.reversed() where base[dash] == "-" && dash > base.startIndex {
             let word = base[dash...]
-            guard word.utf16.count <= wordUnitsMax else { break }
+            guard SidecarIndex.composedUnits(word) <= wordUnitsMax else { break }
             guard !word.contains(where: \.isNumber) else { continue }
             let original = String(base[..<dash]) + ending
             if exists(original) { return original }
@@ -106,7 +108,8 @@ package func uncutName(_ name: String, title: String) -> String? {
     let (stem, suffix) = MediaName.split(name)
     let base = SidecarIndex.numbered(stem).base
     let full = MediaName.split(title)
-    guard base.utf16.count >= 40, full.stem.utf16.count > base.utf16.count, full.stem.hasPrefix(base),
+    let units = SidecarIndex.composedUnits(base)
+    guard units >= 40, SidecarIndex.composedUnits(full.stem) > units, full.stem.hasPrefix(base),
         full.suffix.lowercased() == suffix.lowercased(), title.utf8.count <= 255, !title.contains("/"),
         !title.utf8.contains(0)
     else { return nil }

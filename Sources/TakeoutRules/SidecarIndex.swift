@@ -173,7 +173,7 @@ package struct SidecarIndex {
 
     /// The UTF-16 units of a text if each accent, and each part of a Korean syllable, is composed with the letter
     /// before.
-    private static func composedUnits(_ text: some StringProtocol) -> Int {
+    static func composedUnits(_ text: some StringProtocol) -> Int {
         text.unicodeScalars.reduce(0) { units, scalar in
             let isComposed =
                 scalar.properties.canonicalCombiningClass != .notReordered

@@ -142,10 +142,40 @@ import Testing
                     == .album(["IMG_1.JPG", "IMG_2.MOV"]))
         }
         #expect(AppleTable(Array("a,b\n1,2\n".utf8)) == nil)
+        expectFormsOfTables()
         #expect(AppleTable([]) == nil)
         #expect(appleSeconds("Saturday June 4,2022 12:05 AM GMT") == 1_654_301_100)
         #expect(appleSeconds("Saturday June 4,2022 17:05 PM GMT") == 1_654_362_300)
         #expect(appleSeconds("4 June 2022") == nil)
+    }
+
+    /// As programs for tables write them anew.
+    private func expectFormsOfTables() {
+        let date = "Saturday June 4,2022 12:11 PM GMT"
+        let lines = [[" imgName ", "originalCreationDate"], ["Été;a.JPG", date]]
+        func table(_ separator: String, _ end: String) -> String {
+            lines.map { $0.map { "\"\($0)\"" }.joined(separator: separator) }.joined(separator: end) + end
+        }
+        func bytes(_ text: String, isBig: Bool) -> [UInt8] {
+            ("\u{FEFF}" + text).utf16.flatMap { unit in
+                isBig ? [UInt8(unit >> 8), UInt8(unit & 0xFF)] : [UInt8(unit & 0xFF), UInt8(unit >> 8)]
+            }
+        }
+        for separator in [",", ";", "\t"] {
+            for end in ["\n", "\r\n", "\r"] {
+                let text = table(separator, end)
+                let plain = Array(text.utf8)
+                let marked = [0xEF, 0xBB, 0xBF] + plain
+                for form in [plain, marked, bytes(text, isBig: false), bytes(text, isBig: true)] {
+                    guard case .details(let rows) = AppleTable(form) else {
+                        Issue.record("no details: \(text)")
+                        continue
+                    }
+                    #expect(rows.map(\.name) == ["Été;a.JPG"] && rows[0].metadata.taken == 1_654_344_660)
+                }
+            }
+        }
+        #expect(AppleTable([0xFF, 0xFE]) == nil && AppleTable([0xFE, 0xFF, 0]) == nil)
     }
 }
 

@@ -245,5 +245,15 @@ private struct NameCase: CustomTestStringConvertible {
         #expect(uncutName(cut + ".jpg", title: cut + ".android.png") == nil)
         #expect(uncutName(cut + ".jpg", title: cut + "/.android.jpg") == nil)
         #expect(uncutName("IMG_1.jpg", title: "IMG_12.jpg") == nil)
+        // A Mac stores more units than the title has.
+        let title = String(repeating: "\u{E9}t\u{E9} \u{E0} ", count: 9) + ".jpg"
+        let stored = String(repeating: "e\u{301}te\u{301} a\u{300} ", count: 8) + ".jpg"
+        #expect(stored.utf16.count > title.utf16.count)
+        #expect(uncutName(stored, title: title) == title)
+        let (edited, original) = (
+            "Te\u{302}\u{301}t-\u{111}a\u{303} chi\u{309}nh su\u{31B}\u{309}a.jpg", "Te\u{302}\u{301}t.jpg"
+        )
+        #expect(EditedName.original(edited) { $0 == original } == original)
+        #expect(EditedName.isVersion(edited))
     }
 }
