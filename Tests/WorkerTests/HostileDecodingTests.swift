@@ -36,6 +36,8 @@ extension WorkerTests {
             (.png, { describedPNG }),
             (.tiff, { TestTIFF(width: 80, height: 60).bytes }),
             (.tiff, { TestTIFF(width: 80, height: 60, isSigned: true).bytes }),
+            (.tiff, { TestTIFF(width: 80, height: 60, hasHole: true, bits: 12).bytes }),
+            (.tiff, { TestTIFF(width: 80, height: 60, bits: 32, isFloat: true, isSeparate: true).bytes }),
             (.heic, { testHEIF(heif_compression_HEVC, 80, 64) }),
             (.avif, { testHEIF(heif_compression_AV1, 80, 64) }),
             (.jxl, { TestJXL(width: 80, height: 60, channels: 4, hasContainer: true).bytes }),

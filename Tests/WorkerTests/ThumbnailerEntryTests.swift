@@ -127,7 +127,7 @@ import Testing
         try home.add("", named: "a", types: MediaType.allCases.map(\.mimeType).joined(separator: ";"))
         var catalogue = ThumbnailerCatalogue(dataDirectories: [home.root])
         catalogue.refresh()
-        #expect(catalogue.types == Set(MediaType.allCases.filter { $0.isVideo } + [.bmp, .psd]))
+        #expect(catalogue.types == Set(MediaType.allCases.filter { $0.isVideo } + [.bmp, .psd, .jp2]))
     }
 
     @Test func `the whole of small ones and parts of large ones`() {

@@ -145,12 +145,15 @@ extension MediaType {
         switch self {
         case .bmp: ["image/bmp", "image/x-bmp", "image/x-MS-bmp", "image/x-ms-bmp"]
         case .psd: ["image/vnd.adobe.photoshop", "image/x-psd", "image/psd", "image/x-photoshop"]
+        case .jp2: ["image/jp2", "image/jpeg2000", "image/x-jp2", "image/x-jp2-codestream"]
         case .m4v: ["video/x-m4v", "video/mp4"]
         case .threeGP: ["video/3gpp", "video/3gpp2", "video/3gp"]
         case .avi: ["video/vnd.avi", "video/x-msvideo", "video/msvideo", "video/x-avi", "video/avi"]
         case .matroska: ["video/x-matroska", "video/webm", "application/x-matroska"]
         case .mpegPS: ["video/mpeg", "video/x-mpeg"]
         case .asf: ["video/x-ms-wmv", "application/vnd.ms-asf", "video/x-ms-asf"]
+        case .ogg: ["video/ogg", "video/x-theora+ogg", "video/x-ogm+ogg", "video/x-ogg"]
+        case .flv: ["video/x-flv", "video/flv"]
         default: [mimeType]
         }
     }
@@ -161,6 +164,7 @@ extension MediaType {
         case .jxl: "jxl"
         case .bmp: "bmp"
         case .psd: "psd"
+        case .jp2: "jp2"
         case .mp4: "mp4"
         case .mov: "mov"
         case .m4v: "m4v"
@@ -170,6 +174,9 @@ extension MediaType {
         case .mpegTS: "ts"
         case .mpegPS: "mpg"
         case .asf: "wmv"
+        case .ogg: "ogv"
+        case .flv: "flv"
+        case .dv: "dv"
         default: "bin"
         }
     }
