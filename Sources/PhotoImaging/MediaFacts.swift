@@ -174,7 +174,7 @@ public enum DateSource: String, Sendable, CaseIterable {
     case quickTimeCreationDate = "QuickTimeCreationDate"
     /// The movie header of MP4 and QuickTime, or Matroska's DateUTC: UTC, or the wall clock of some cameras.
     case quickTimeMovieHeader = "QuickTimeMovieHeader"
-    /// EXIF tags GPSDateStamp and GPSTimeStamp: UTC.
+    /// EXIF tags GPSDateStamp and GPSTimeStamp, in XMP exif:GPSTimeStamp: UTC.
     case gps = "GPS"
     /// A date in the file's name.
     case fileName = "FileName"

@@ -10,6 +10,7 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
     case jxl = 8
     case bmp = 9
     case psd = 10
+    case jp2 = 11
     case dng = 20
     case cr2 = 21
     case nef = 22
@@ -21,6 +22,8 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
     case raf = 28
     case cr3 = 29
     case crw = 30
+    case x3f = 31
+    case mrw = 32
     case mp4 = 50
     case mov = 51
     case m4v = 52
@@ -30,6 +33,9 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
     case mpegTS = 56
     case mpegPS = 57
     case asf = 58
+    case ogg = 59
+    case flv = 60
+    case dv = 61
 
     /// Whether it is a video.
     public var isVideo: Bool { rawValue >= 50 }
@@ -50,6 +56,7 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
         case .jxl: "image/jxl"
         case .bmp: "image/bmp"
         case .psd: "image/vnd.adobe.photoshop"
+        case .jp2: "image/jp2"
         case .dng: "image/x-adobe-dng"
         case .cr2: "image/x-canon-cr2"
         case .nef: "image/x-nikon-nef"
@@ -61,6 +68,8 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
         case .raf: "image/x-fujifilm-raf"
         case .cr3: "image/x-canon-cr3"
         case .crw: "image/x-canon-crw"
+        case .x3f: "image/x-sigma-x3f"
+        case .mrw: "image/x-minolta-mrw"
         case .mp4: "video/mp4"
         case .mov: "video/quicktime"
         case .m4v: "video/x-m4v"
@@ -70,6 +79,9 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
         case .mpegTS: "video/mp2t"
         case .mpegPS: "video/mpeg"
         case .asf: "video/x-ms-wmv"
+        case .ogg: "video/ogg"
+        case .flv: "video/x-flv"
+        case .dv: "video/dv"
         }
     }
 }

@@ -106,6 +106,33 @@ import Testing
         #expect(try read(Picture.jpeg([Picture.xmpSegment(packet)])).latitude == nil)
     }
 
+    /// exif:GPSTimeStamp is in UTC, with its zone or without; a sidecar's comes after the photo's own dates.
+    @Test(arguments: [
+        ("2023-11-15T23:30:00Z", true), ("2023-11-16T01:30:00+02:00", true), ("2023-11-15T23:30:00", true),
+        ("2023-11-15", false),
+    ])
+    func `the moment of GPS in XMP`(_ text: String, _ isUTC: Bool) throws {
+        let packet = Picture.xmp("exif:GPSTimeStamp='\(text)'")
+        let time = isUTC ? civil(2023, 11, 15, 23, 30) : civil(2023, 11, 15)
+        let facts = try read(Picture.jpeg([Picture.xmpSegment(packet)]))
+        #expect(facts.dates == [DateCandidate(source: .gps, time: time, isUTC: isUTC)])
+        #expect(readSidecar(MemoryByteSource(Array(packet))) == nil)
+    }
+
+    /// Reconyx's trail cameras tell the date nowhere else.
+    @Test(arguments: [
+        ([31, 8, 8, 5, 7, 2015], civil(2015, 5, 7, 8, 8, 31)), ([31, 8, 8, 13, 7, 2015], nil),
+        ([31, 8, 8], nil),
+    ])
+    func `the date in a trail camera's note`(_ fields: [Int], _ time: CivilTime?) throws {
+        var note = ByteBuilder(isBig: false)
+        for number in [0xF101] + [Int](repeating: 0, count: 10) + fields { note.u16(number) }
+        var tiff = TIFFBuilder(main: [.ascii(0x010F, "RECONYX"), .exif])
+        tiff.exif = [.raw(0x927C, type: 7, note.bytes)]
+        let facts = try read(Picture.jpeg([Picture.exifSegment(tiff.bytes)]))
+        #expect(facts.dates.map(\.time) == [time].compactMap(\.self))
+    }
+
     // MARK: Cases that fuzzing found
 
     /// A directory of many makers, each with its text elsewhere, cost a read for each.

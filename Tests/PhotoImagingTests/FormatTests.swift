@@ -192,8 +192,9 @@ import Testing
         #expect(time(facts, .dateTime) == civil(2004, 11, 23, 18, 49, 38))
     }
 
-    /// The first page is a small copy, and the full picture comes later.
-    @Test(arguments: [false, true]) func `a TIFF whose later page has the date`(isBig: Bool) throws {
+    /// The first pages are small copies, and the full picture comes later.
+    @Test(arguments: [false, true], [2, 16])
+    func `a TIFF whose later page has the date`(isBig: Bool, pageCount: Int) throws {
         var out = ByteBuilder(isBig: false)
         out.add("II")
         for value in isBig ? [43, 8, 0] : [42] { out.u16(value) }
@@ -201,14 +202,15 @@ import Testing
         let page = isBig ? 8 + 20 + 8 : 2 + 12 + 4
         let first = isBig ? 16 : 8
         number(first)
-        let entries = [(0x0100, 4, 1, 1234), (0x0132, 2, 20, first + 2 * page)]
+        let small = [(Int, Int, Int, Int)](repeating: (0x0100, 4, 1, 1234), count: pageCount - 1)
+        let entries = small + [(0x0132, 2, 20, first + pageCount * page)]
         for (index, (tag, type, count, value)) in entries.enumerated() {
             if isBig { out.u64(1) } else { out.u16(1) }
             out.u16(tag)
             out.u16(type)
             number(count)
             number(value)
-            number(index == 0 ? first + page : 0)
+            number(index < small.count ? first + (index + 1) * page : 0)
         }
         out.add("2004:11:23 18:49:38\0")
         #expect(time(try read(out.bytes), .dateTime) == civil(2004, 11, 23, 18, 49, 38))
@@ -336,6 +338,8 @@ import Testing
     @Test func `PNG with metadata between images and a long tail`() throws {
         let chunks = [("eXIf", Picture.camera().bytes), ("laYR", [UInt8](repeating: 7, count: 200_000))]
         expectCamera(try read(Picture.png([], images: 300, last: chunks)))
+        let texts = (0..<100).map { ("tEXt", Array("Title\0\($0)".utf8)) }
+        expectCamera(try read(Picture.png([], images: 300, last: chunks + texts)))
     }
 
     @Test func `texts of PNG that are not the camera's`() throws {

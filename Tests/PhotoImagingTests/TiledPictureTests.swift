@@ -78,8 +78,9 @@ import Testing
         return start + data + Picture.box("meta", [0, 0, 0, 0] + meta)
     }
 
-    /// Reads are limited: looking for the properties of each tile used them up before the date was reached.
-    @Test(arguments: [1, 48, 768], [false, true])
+    /// Reads are limited: looking for the properties of each tile used them up before the date was reached. So were the
+    /// boxes that were looked at: 1,024.
+    @Test(arguments: [1, 48, 768, 2000, 10_000], [false, true])
     func `the date and the size do not depend on the number of tiles`(tileCount: Int, hasWideNumbers: Bool)
         throws
     {

@@ -350,7 +350,8 @@ package enum Picture {
         return out.bytes + [0x3B]
     }
 
-    package static func avi(_ date: String) -> [UInt8] {
+    /// A video with a date in its header, or behind its pictures.
+    package static func avi(_ date: String, inHeader: Bool = true) -> [UInt8] {
         func chunk(_ type: String, _ body: [UInt8]) -> [UInt8] {
             var out = ByteBuilder(isBig: false)
             out.add(type)
@@ -359,8 +360,11 @@ package enum Picture {
         }
         var header = ByteBuilder(isBig: false)
         for index in 0..<14 { header.u32(index == 8 ? 640 : index == 9 ? 480 : 0) }
-        let list = Array("hdrl".utf8) + chunk("avih", header.bytes) + chunk("IDIT", Array(date.utf8))
-        return chunk("RIFF", Array("AVI ".utf8) + chunk("LIST", list) + chunk("LIST", Array("movi1234".utf8)))
+        let text = Array(date.utf8)
+        let list = Array("hdrl".utf8) + chunk("avih", header.bytes) + (inHeader ? chunk("IDIT", text) : [])
+        let info = inHeader ? [] : chunk("LIST", Array("INFO".utf8) + chunk("ICRD", text))
+        let pictures = chunk("LIST", Array("movi1234".utf8))
+        return chunk("RIFF", Array("AVI ".utf8) + chunk("LIST", list) + pictures + info)
     }
 
     package static func matroska(_ nanoseconds: Int) -> [UInt8] {

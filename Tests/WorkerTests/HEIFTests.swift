@@ -38,6 +38,42 @@ extension WorkerTests {
             #expect(flippedAndTurned.corners == [[.red, .blue], [.green, .white]])
         }
 
+        /// libheif turns opacity whether it is asked to or not.
+        @Test(arguments: [heif_compression_HEVC, heif_compression_AV1], [UInt8(0), 1, 2])
+        func `opacity is turned with the picture`(format: heif_compression_format, quarters: UInt8) throws {
+            let picture = try #require(TestHEIF.Picture(format, 320, 192))
+            let opacity = try #require(TestHEIF.Picture(format, 320, 192, levels: [255, 255, 0, 0]))
+            let turn = quarters == 0 ? [] : [TestHEIF.turn(quarters)]
+            var file = TestHEIF(
+                format: format, picture: picture, properties: [TestHEIF.extents(320, 192)] + turn)
+            file.auxiliaries = [(opacity, "urn:mpeg:mpegB:cicp:systems:auxiliary:alpha")]
+            let expected: [[Corner?]] =
+                switch quarters {
+                case 1: [[.white, .white], [.red, .blue]]
+                case 2: [[.white, .blue], [.white, .red]]
+                default: [[.red, .white], [.blue, .white]]
+                }
+            #expect(try decoded(file).corners == expected)
+        }
+
+        /// The size is that of a smaller layer, which `a1op` chooses: libheif decodes the largest one.
+        @Test func `a layer is shown whole`() throws {
+            let picture = try #require(TestHEIF.Picture(heif_compression_AV1, 320, 192))
+            func file(_ width: Int, _ height: Int, _ others: [[UInt8]] = []) -> TestHEIF {
+                let layer = TestHEIF.box("a1op", [1])
+                let size = TestHEIF.extents(width, height)
+                return TestHEIF(
+                    format: heif_compression_AV1, picture: picture, properties: [size, layer] + others)
+            }
+            let smaller = try decoded(file(80, 49))
+            #expect(smaller.size == PixelSize(width: 80, height: 49))
+            #expect(smaller.corners == Self.upright)
+            #expect(try decoded(file(80, 48, [TestHEIF.turn(1)]), box: 40).corners == Self.turnedLeft)
+            // Of another shape, or with a crop in pixels of that layer: the part that is shown is not known.
+            #expect(throws: ThumbnailError.undecodable) { try decoded(file(80, 80)) }
+            #expect(throws: ThumbnailError.undecodable) { try decoded(file(80, 48, [TestHEIF.crop(40, 24)])) }
+        }
+
         /// The same as libheif's own result where the size stands first.
         @Test func `crops before and after a turn`() throws {
             let picture = try #require(TestHEIF.Picture(heif_compression_HEVC, 320, 192))
@@ -85,7 +121,7 @@ extension WorkerTests {
         }
 
         /// libheif 1.15 compresses the limited range of red, green and blue, ignores that of YCgCo, and takes constant
-        /// luminance and ICtCp for JPEG's matrix.
+        /// luminance and ICtCp for JPEG's matrix. Of 4:2:0.
         @Test(arguments: [(0, false), (8, false), (10, false), (13, true), (14, false), (11, true)])
         func `colours of other matrices have no picture`(matrix: Int, isFullRange: Bool) throws {
             let picture = try #require(TestHEIF.Picture(heif_compression_AV1, 320, 192))
@@ -97,6 +133,49 @@ extension WorkerTests {
             }
             #expect(try decoded(file(6, isFullRange: isFullRange)).size.width == 256)
             #expect(throws: (any Error).self) { try decoded(file(matrix, isFullRange: isFullRange)) }
+        }
+
+        /// Five columns in full resolution, of 8 and 10 bits: avifenc 0.11's, as libheif 1.15 cannot encode such.
+        private static let wholePlanes = [
+            8: (
+                "AAAADGF2MUOBIAAA",
+                "EgAKCTghZ//ygIaAyDI1EKAAACAAY4cNXT46ItIxr+YxIvEyQnTvyvNW2KFC02qdwE4IwnR/cyPfYzM3HQTDa/F4FUg="
+            ),
+            10: (
+                "AAAADGF2MUOBIEAA",
+                "EgAKCTghZ//zgIaAyDI3EKAAACAAY4cNXMyi1DRruVZjEpPf1B9qnevI5nimU+gwqJAAMkEZv9cHS1UlPTRy3Y/ElsVp6g=="
+            ),
+        ]
+
+        /// Those in full resolution have one: libheif is told that the planes are colours of full range, which it
+        /// copies. By ITU-T H.273, 8.3.
+        @Test(arguments: [(8, true, 10), (8, false, 8), (8, false, 10), (0, false, 8), (0, false, 10)])
+        func `planes that libheif would convert wrongly`(matrix: Int, isFullRange: Bool, bits: Int) throws {
+            let columns: [[UInt8]] = [
+                [60, 128, 128], [126, 100, 150], [120, 140, 100], [180, 120, 140], [200, 128, 128],
+            ]
+            let (configuration, data) = try #require(Self.wholePlanes[bits])
+            let picture = try #require(TestHEIF.Picture(configuration: configuration, data: data))
+            let told = TestHEIF.colors(1, 13, matrix, isFullRange: isFullRange)
+            let thumbnail = try decoded(
+                TestHEIF(
+                    format: heif_compression_AV1, picture: picture,
+                    properties: [TestHEIF.extents(320, 64), told]), box: 384)
+            func value(_ code: UInt8) -> Double {
+                isFullRange ? Double(code) / 255 : (Double(code) - 16) / 219
+            }
+            func difference(_ code: UInt8) -> Double { (Double(code) - 128) / (isFullRange ? 255 : 224) }
+            for (index, column) in columns.enumerated() {
+                let (green, orange) = (difference(column[1]), difference(column[2]))
+                let luma = value(column[0])
+                let colors =
+                    matrix == 0
+                    ? [value(column[2]), luma, value(column[1])]
+                    : [luma - green + orange, luma + green, luma - green - orange]
+                let expected = colors.map { Int((min(max($0, 0), 1) * 255).rounded()) }
+                let found = thumbnail.pixel(32 + 64 * index, 32).prefix(3).map { Int($0) }
+                #expect(zip(found, expected).allSatisfy { abs($0 - $1) <= 4 }, "\(found), not \(expected)")
+            }
         }
 
         /// The still picture of a file that has a sequence too.

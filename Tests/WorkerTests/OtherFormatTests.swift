@@ -202,6 +202,66 @@ extension WorkerTests {
             expectUndecodable(TestTIFF(hasHole: true, isSigned: true).bytes, .tiff)
         }
 
+        /// Integers that libtiff's converter does not take; of 4 bits those with opacity.
+        @Test(arguments: [4, 10, 11, 12, 14, 20, 32], [false, true])
+        func `a TIFF of other integers`(bits: Int, hasHole: Bool) throws {
+            for isSeparate in [false, true] {
+                var file = TestTIFF(
+                    width: 50, height: 37, hasHole: hasHole, bits: bits, isSeparate: isSeparate)
+                let thumbnail = try decoded(file.bytes, .tiff)
+                #expect(thumbnail.size == PixelSize(width: 50, height: 37))
+                #expect(thumbnail.corners == Corner.stored)
+                file.missingStrip = 1
+                expectUndecodable(file.bytes, .tiff)
+            }
+            guard bits == 32 else { return }
+            let signed = TestTIFF(width: 50, height: 37, hasHole: hasHole, isSigned: true, bits: 32)
+            if hasHole {
+                expectUndecodable(signed.bytes, .tiff)
+            } else {
+                #expect(try decoded(signed.bytes, .tiff).corners == Corner.stored)
+            }
+        }
+
+        /// As ImageMagick shows them: from 0 to 1, clipped, with the profile. Most of measured values lie beyond.
+        @Test(arguments: [16, 32, 64], [false, true])
+        func `a TIFF of floating point`(bits: Int, isSeparate: Bool) throws {
+            for (scale, hasHole) in [(1.0, false), (1.0, true), (1.7, false)] {
+                let file = TestTIFF(
+                    width: 50, height: 37, orientation: 6, hasHole: hasHole, bits: bits, isFloat: true,
+                    scale: scale, isSeparate: isSeparate)
+                let thumbnail = try decoded(file.bytes, .tiff)
+                #expect(thumbnail.size == PixelSize(width: 37, height: 50))
+                #expect(thumbnail.corners == [[.blue, .red], [.white, .green]])
+            }
+            let file = TestTIFF(
+                width: 50, height: 37, bits: bits, isFloat: true, scale: 0.5, isSeparate: isSeparate)
+            let half = try decoded(file.bytes, .tiff).pixel(45, 33)
+            #expect(half.allSatisfy { abs(Int($0) - 128) <= 2 }, "\(half)")
+        }
+
+        /// By the plain formula, as of 8 bits.
+        @Test(arguments: [8, 12, 32], [false, true])
+        func `a TIFF of inks`(bits: Int, isSeparate: Bool) throws {
+            let file = TestTIFF(width: 50, height: 37, bits: bits, isSeparate: isSeparate, hasInks: true)
+            #expect(try decoded(file.bytes, .tiff).corners == Corner.stored)
+        }
+
+        /// libtiff's converter takes grey for multiplied by its opacity, and of 16 bits ignores that.
+        @Test(arguments: [8, 16]) func `a TIFF of grey with opacity`(bits: Int) throws {
+            let thumbnail = try decoded(TestTIFF.gray(100, opacity: 128, bits: bits), .tiff)
+            // On white.
+            #expect(thumbnail.pixel(32, 32).allSatisfy { abs(Int($0) - 177) <= 2 })
+        }
+
+        @Test func `a TIFF of measured values has no picture`() throws {
+            let white = TestTIFF.floats([Float](repeating: 300, count: 64) + [0.1, -2, .nan])
+            expectUndecodable(white, .tiff)
+            let some = TestTIFF.floats(
+                [Float](repeating: 300, count: 64) + [Float](repeating: 0.5, count: 64))
+            #expect(try decoded(some, .tiff).pixel(100, 0).allSatisfy { abs(Int($0) - 128) <= 2 })
+        }
+
         /// Codecs that libtiff lacks (JPEG XL, JPEG 2000, JPEG XR, PNG), a codec with the data of another, and a strip
         /// behind the end of the file: libtiff would leave the pixels black.
         @Test(arguments: [50002, 52546, 34712, 34934, 34933, 5])

@@ -190,30 +190,88 @@ struct TestTIFF {
     var missingStrip: Int?
     /// Samples are stored less half of their range.
     var isSigned = false
+    /// In each sample.
+    var bits = 8
+    var isFloat = false
+    /// Floating point is as many times larger.
+    var scale = 1.0
+    /// Each colour has strips of its own.
+    var isSeparate = false
+    /// Cyan, magenta, yellow and black, without a hole.
+    var hasInks = false
+
+    private static let rowsInStrip = 16
 
     var bytes: [UInt8] {
-        let channels = hasHole ? 4 : 3
-        let pixels = quarters(width, height, hasHole: hasHole)
-        let unsigned = (0..<width * height).flatMap { pixels[$0 * 4..<$0 * 4 + channels] }
-        let data = isSigned ? unsigned.map { $0 ^ 0x80 } : unsigned
-        let rowsInStrip = 16
-        let stripCount = (height + rowsInStrip - 1) / rowsInStrip
-        var entries: [(tag: Int, type: Int, values: [Int])] = [
-            (256, 4, [width]), (257, 4, [height]), (258, 3, Array(repeating: 8, count: channels)),
-            (259, 3, [compression]), (262, 3, [2]),
-            (
-                273, 4,
-                (0..<stripCount).map {
-                    $0 == missingStrip ? 1 << 28 : 8 + $0 * rowsInStrip * width * channels
+        let channels = hasHole || hasInks ? 4 : 3
+        let pixels =
+            hasInks
+            ? quarters(width, height) { $0.rgb.map { 255 - $0 } + [0] }
+            : quarters(width, height, hasHole: hasHole)
+        let planes = isSeparate ? (0..<channels).map { [$0] } : [Array(0..<channels)]
+        var (data, starts, counts): ([UInt8], [Int], [Int]) = ([], [], [])
+        for plane in planes {
+            for top in stride(from: 0, to: height, by: Self.rowsInStrip) {
+                starts.append(starts.count == missingStrip ? 1 << 28 : 8 + data.count)
+                let count = data.count
+                for y in top..<min(top + Self.rowsInStrip, height) {
+                    let samples = (0..<width).flatMap { x in plane.map { pixels[(y * width + x) * 4 + $0] } }
+                    data += row(samples)
                 }
-            ),
-            (274, 3, [orientation]), (277, 3, [channels]), (278, 4, [rowsInStrip]),
-            (279, 4, (0..<stripCount).map { min(rowsInStrip, height - $0 * rowsInStrip) * width * channels }),
+                counts.append(data.count - count)
+            }
+        }
+        var entries: [(tag: Int, type: Int, values: [Int])] = [
+            (256, 4, [width]), (257, 4, [height]), (258, 3, Array(repeating: bits, count: channels)),
+            (259, 3, [compression]), (262, 3, [hasInks ? 5 : 2]), (273, 4, starts), (274, 3, [orientation]),
+            (277, 3, [channels]), (278, 4, [Self.rowsInStrip]), (279, 4, counts),
         ]
+        if isSeparate { entries.append((284, 3, [2])) }
         if hasHole { entries.append((338, 3, [2])) }
-        if isSigned { entries.append((339, 3, Array(repeating: 2, count: channels))) }
+        if isSigned || isFloat {
+            entries.append((339, 3, Array(repeating: isFloat ? 3 : 2, count: channels)))
+        }
         if !profile.isEmpty { entries.append((34675, 7, profile.map(Int.init))) }
         return Self.file(data, entries)
+    }
+
+    /// The samples of a row, from 0 to 255, as they are stored.
+    private func row(_ samples: [UInt8]) -> [UInt8] {
+        func bytes(_ number: some FixedWidthInteger) -> [UInt8] {
+            withUnsafeBytes(of: number.littleEndian) { Array($0) }
+        }
+        let largest = (1 << bits) - 1
+        func number(_ sample: UInt8) -> Int {
+            let number = Int(sample) * largest / 255
+            return isSigned ? number ^ 1 << (bits - 1) : number
+        }
+        if isFloat {
+            return samples.flatMap { sample -> [UInt8] in
+                let value = Double(sample) / 255 * scale
+                return switch bits {
+                case 16: bytes(Float16(value).bitPattern)
+                case 32: bytes(Float(value).bitPattern)
+                default: bytes(value.bitPattern)
+                }
+            }
+        }
+        switch bits {
+        case 8: return samples.map { UInt8(number($0)) }
+        case 32: return samples.flatMap { bytes(UInt32(number($0))) }
+        default: break
+        }
+        var packed: [UInt8] = []
+        var (held, heldBits) = (0, 0)
+        for sample in samples {
+            held = held << bits | number(sample)
+            heldBits += bits
+            while heldBits >= 8 {
+                heldBits -= 8
+                packed.append(UInt8(truncatingIfNeeded: held >> heldBits))
+            }
+            held &= 1 << heldBits - 1
+        }
+        return heldBits > 0 ? packed + [UInt8(truncatingIfNeeded: held << (8 - heldBits))] : packed
     }
 
     /// Of 64 by 16 pixels, white or black, as fax machines compress them (ITU-T T.6).
@@ -223,6 +281,29 @@ struct TestTIFF {
             [
                 (256, 4, [64]), (257, 4, [16]), (258, 3, [1]), (259, 3, [4]), (262, 3, [0]), (273, 4, [8]),
                 (277, 3, [1]), (278, 4, [16]), (279, 4, [data.count]),
+            ])
+    }
+
+    /// Grey and an opacity that it is not multiplied by, of 8 or 16 bits.
+    static func gray(_ gray: UInt8, opacity: UInt8, bits: Int) -> [UInt8] {
+        let pixel = [gray, opacity].flatMap { bits == 8 ? [$0] : [$0, $0] }
+        let data = [[UInt8]](repeating: pixel, count: 64 * 64).flatMap(\.self)
+        return file(
+            data,
+            [
+                (256, 4, [64]), (257, 4, [64]), (258, 3, [bits, bits]), (259, 3, [1]), (262, 3, [1]),
+                (273, 4, [8]), (277, 3, [2]), (278, 4, [64]), (279, 4, [data.count]), (338, 3, [2]),
+            ])
+    }
+
+    /// A row of grey, of 32 bits.
+    static func floats(_ row: [Float]) -> [UInt8] {
+        let data = row.flatMap { value in withUnsafeBytes(of: value.bitPattern.littleEndian) { Array($0) } }
+        return file(
+            data,
+            [
+                (256, 4, [row.count]), (257, 4, [1]), (258, 3, [32]), (259, 3, [1]), (262, 3, [1]),
+                (273, 4, [8]), (277, 3, [1]), (278, 4, [1]), (279, 4, [data.count]), (339, 3, [3]),
             ])
     }
 

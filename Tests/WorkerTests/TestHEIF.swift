@@ -73,6 +73,14 @@ struct TestHEIF {
         var configuration: [UInt8]
         var data: [UInt8]
 
+        /// A picture that another encoder has coded.
+        init?(configuration: String, data: String) {
+            guard let box = Data(base64Encoded: configuration), let units = Data(base64Encoded: data) else {
+                return nil
+            }
+            (self.configuration, self.data) = (Array(box), Array(units))
+        }
+
         /// Nil without an encoder.
         init?(_ format: heif_compression_format, _ width: Int, _ height: Int, levels: [UInt8] = []) {
             let file =

@@ -4,13 +4,13 @@ struct Box {
     /// Its contents, clipped to its container.
     let body: Region
 
-    /// Maximum number of boxes read at one level.
+    /// Maximum number of boxes read at one level, where a table does not have one for each item.
     private static let boxesMax = 1024
 
     /// Calls `body` with the boxes of `region` in order, until it returns false or they end.
-    static func forEach(in region: Region, _ body: (Box) -> Bool) {
+    static func forEach(in region: Region, max: Int = boxesMax, _ body: (Box) -> Bool) {
         var offset: UInt64 = 0
-        for _ in 0..<boxesMax {
+        for _ in 0..<max {
             guard let short = region.u32(offset), let type = region.u32(offset + 4) else { return }
             var headerBytes: UInt64 = 8
             var length = UInt64(short)
@@ -38,6 +38,11 @@ struct Box {
             return false
         }
         return found
+    }
+
+    /// Whether a file begins with a signature box of that type: ISO/IEC 15444-1, I.5.1.
+    static func isSignature(_ type: StaticString, at region: Region) -> Bool {
+        region.u32(0) == 12 && region.u32(4) == fourCC(type) && region.u32(8) == 0x0D0A_870A
     }
 
     /// The contents after the identifier if this is a `uuid` box with that identifier; else nil.
@@ -68,6 +73,9 @@ struct FileType {
         }
         self.compatible = compatible
     }
+
+    /// Whether it has pictures in a row: ISO/IEC 23008-12, 7.2 and annex B; AVIF 1.1, 6.3.
+    var isSequence: Bool { has("msf1") || has("hevc") || has("hevx") || has("avis") }
 
     func has(_ brand: StaticString) -> Bool {
         let wanted = fourCC(brand)

@@ -1,4 +1,5 @@
-/// AVI, the video of older cameras: RIFF lists, with the date in `IDIT` of the header list.
+/// AVI, the video of older cameras: RIFF lists, with the date in `IDIT` of the header list, or in `ICRD` of the list
+/// `INFO`, which may follow the pictures.
 enum AVIReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         region.matches("RIFF") && region.matches("AVI ", at: 8) ? .avi : nil
@@ -23,19 +24,21 @@ enum AVIReader: FormatReader {
                 if body.matches("movi") { continue }
                 readChunks(body.from(4), depthLeft: depthLeft - 1, into: &facts)
             case fourCC("avih"): facts.setSize(body.u32(32, .little), body.u32(36, .little))
-            case fourCC("IDIT"):
-                body.lend(0, 64) { facts.add(.dateTimeOriginal, date($0)) }
+            case fourCC("IDIT"), fourCC("ICRD"):
+                body.lend(0, 64) { facts.add(.dateTimeOriginal, DateText.parse($0) ?? AscTime.parse($0)) }
             default: break
             }
         }
     }
+}
 
-    /// `Wed Jan 02 02:03:55 2008`, as C's asctime writes it, or year first.
-    private static func date(_ text: ByteView) -> ParsedDate? {
-        if let date = DateText.parse(text) { return date }
-        let months: [StaticString] = [
-            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-        ]
+/// A date as C's asctime writes it: `Wed Jan 02 02:03:55 2008`.
+enum AscTime {
+    private static let months: [StaticString] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    static func parse(_ text: ByteView) -> ParsedDate? {
         guard let month = months.firstIndex(where: { text.matchesIgnoringCase($0, at: 4) }) else {
             return nil
         }

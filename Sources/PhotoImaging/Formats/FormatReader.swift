@@ -14,7 +14,8 @@ protocol FormatReader: SendableMetatype {
 let formatReaders: [any FormatReader.Type] = [
     JPEGReader.self, HEIFReader.self, QuickTimeReader.self, PNGReader.self, TIFFReader.self, WebPReader.self,
     CR3Reader.self, RAFReader.self, CRWReader.self, GIFReader.self, JXLReader.self, BMPReader.self,
-    AVIReader.self, MatroskaReader.self, MPEGTSReader.self, MPEGPSReader.self, ASFReader.self, PSDReader.self,
+    AVIReader.self, MatroskaReader.self, MPEGTSReader.self, MPEGPSReader.self, ASFReader.self, OggReader.self,
+    FLVReader.self, DVReader.self, PSDReader.self, X3FReader.self, MRWReader.self, JPEG2000Reader.self,
 ]
 
 /// The type of a picture or video, from its bytes alone; nil if they are neither. Costs a read of 4 KiB; TIFF-based

@@ -14,93 +14,54 @@ enum HEIFReader: FormatReader {
     }
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
+        // Of a sequence the movie's header may have the only date.
+        let isSequence = FileType(region)?.isSequence == true
         Box.forEach(in: region) { box in
-            guard box.type == fourCC("meta") else { return true }
-            var meta = HEIFMeta(file: region)
-            meta.read(box.body.from(4))
-            meta.finish(&facts)
-            return false
+            switch box.type {
+            case fourCC("meta"): HEIFMeta(file: region, meta: box.body.from(4)).read(into: &facts)
+            case fourCC("moov") where isSequence:
+                if let header = Box.first("mvhd", in: box.body) { QuickTimeReader.readDate(header, &facts) }
+            default: return true
+            }
+            return isSequence
         }
     }
 }
 
-/// The items of a `meta` box that are metadata or the primary picture.
+/// The metadata and the primary picture of a `meta` box.
 struct HEIFMeta {
-    private enum ItemKind {
-        case exif, xmp
-    }
-
-    private struct Item {
-        var kind: ItemKind
-        var id: UInt32
-        var region: Region?
-    }
-
     private let file: Region
-    private var items: [Item] = []
-    private var geometry = HEIFGeometry(meta: nil)
+    private let meta: Region
 
-    private static let metadataItemsMax = 8
+    /// - Parameter meta: the boxes in the `meta` box.
+    init(file: Region, meta: Region) { (self.file, self.meta) = (file, meta) }
 
-    init(file: Region) {
-        self.file = file
-    }
-
-    mutating func read(_ meta: Region) {
-        geometry = HEIFGeometry(meta: meta)
-        if let information = Box.first("iinf", in: meta) { readInformation(information) }
-        if items.isEmpty { return }
-        let locations = ItemLocations(file: file, meta: meta)
-        let found = locations.regions(of: Set(items.map(\.id)))
-        for index in items.indices { items[index].region = found[items[index].id] }
-    }
-
-    private mutating func readInformation(_ body: Region) {
-        let entries = body.from(body.u8(0) == 0 ? 6 : 8)
-        var found: [Item] = []
-        Box.forEach(in: entries) { box in
-            guard box.type == fourCC("infe"), let version = box.body.u8(0), version >= 2 else { return true }
-            let wide = version >= 3
-            guard let id = wide ? box.body.u32(4) : box.body.u16(4).map(UInt32.init),
-                let type = box.body.u32(wide ? 10 : 8)
-            else { return true }
-            if type == fourCC("Exif") {
-                found.append(Item(kind: .exif, id: id))
-            } else if type == fourCC("mime"), HEIFMeta.isXMP(box.body.from(wide ? 14 : 12)) {
-                found.append(Item(kind: .xmp, id: id))
-            }
-            return found.count < HEIFMeta.metadataItemsMax
-        }
-        items = found
-    }
-
-    /// A name, then a content type, each ended by NUL.
-    private static func isXMP(_ strings: Region) -> Bool {
-        strings.withView(0, 256) { view in
-            guard let end = view.firstIndex(of: 0, from: 0, end: view.count) else { return false }
-            return view.matches("application/rdf+xml", at: end + 1)
-        } ?? false
-    }
-
-    /// Adds the collected facts to `facts`.
-    func finish(_ facts: inout MediaFacts) {
-        finishPicture(&facts)
-        let orientation = facts.orientation
-        for item in items {
-            guard let region = item.region else { continue }
-            switch item.kind {
-            case .exif: HEIFMeta.readEXIF(region, into: &facts)
-            case .xmp: XMPScanner.scan(region, into: &facts)
+    /// Adds the facts to `facts`. First those of the metadata: tables of very many tiles may reach the limit of
+    /// reading.
+    func read(into facts: inout MediaFacts) {
+        let items = HEIFItems(meta: meta)
+        if !items.metadata.isEmpty {
+            let locations = ItemLocations(file: file, meta: meta)
+            let regions = locations.regions(of: Set(items.metadata.map(\.id)))
+            for item in items.metadata {
+                guard let region = regions[item.id] else { continue }
+                if item.isXMP {
+                    XMPScanner.scan(region, into: &facts)
+                } else {
+                    HEIFMeta.readEXIF(region, into: &facts)
+                }
             }
         }
-        // EXIF's orientation is only informative here: the properties turn the picture.
-        facts.orientation = orientation
+        readPicture(items, into: &facts)
     }
 
-    private func finishPicture(_ facts: inout MediaFacts) {
+    /// EXIF's orientation and size are only informative here: the properties turn the picture.
+    private func readPicture(_ items: HEIFItems, into facts: inout MediaFacts) {
+        facts.orientation = 1
+        let geometry = HEIFGeometry(meta: meta, items: items)
         let item = geometry.primary
-        let size = item?.size ?? geometry.widest
-        guard let size else { return }
+        guard let size = item?.size ?? geometry.widest else { return }
+        (facts.width, facts.height) = (0, 0)
         facts.setSize(UInt32(clamping: size.width), UInt32(clamping: size.height))
         facts.orientation = item?.shown(of: size).orientation ?? 1
     }

@@ -31,7 +31,12 @@ package struct HEIFGeometry {
 
     private let file: Region?
     private let meta: Region?
+    private let types: [UInt32: UInt32]
     private var properties: [Property] = []
+
+    /// Where in the file the matrices of all code points lie (`colr` of type `nclx`: two bytes, then one whose highest
+    /// bit tells the full range).
+    package private(set) var matrixOffsets: [UInt64] = []
 
     private enum Property {
         case size(PixelSize)
@@ -42,26 +47,35 @@ package struct HEIFGeometry {
     }
 
     private static let propertiesMax = 1024
-    private static let itemsMax: UInt32 = 4096
+    private static let itemsMax = UInt32(HEIFItems.countMax)
 
     /// Reads the properties of a HEIC or AVIF. Items of other files are nil.
     package init(_ source: some ByteSource) {
         self.init(file: Region(BoundedReader(source)))
     }
 
-    init(file: Region) { self.init(meta: Box.first("meta", in: file)?.from(4), file: file) }
+    init(file: Region) {
+        let meta = Box.first("meta", in: file)?.from(4)
+        self.init(meta: meta, items: meta.map { HEIFItems(meta: $0) }, file: file)
+    }
 
-    /// - Parameter meta: the boxes in the `meta` box.
-    init(meta: Region?, file: Region? = nil) {
-        (self.meta, self.file) = (meta, file)
+    /// - Parameters:
+    ///   - meta: the boxes in the `meta` box.
+    ///   - items: the items that `meta` lists.
+    init(meta: Region?, items: HEIFItems?, file: Region? = nil) {
+        (self.meta, self.file, types) = (meta, file, items?.types ?? [:])
         guard let meta, let container = Box.first("iprp", in: meta).flatMap({ Box.first("ipco", in: $0) })
         else { return }
         var found: [Property] = []
+        var matrices: [UInt64] = []
         Box.forEach(in: container) { box in
             found.append(Self.property(box))
+            if box.type == fourCC("colr"), box.body.matches("nclx"), box.body.count >= 11 {
+                matrices.append(box.body.start + 8)
+            }
             return found.count < Self.propertiesMax
         }
-        properties = found
+        (properties, matrixOffsets) = (found, matrices)
     }
 
     private static func property(_ box: Box) -> Property {
@@ -103,7 +117,7 @@ package struct HEIFGeometry {
     /// The item with that number; nil if nothing is known of it.
     package func item(_ id: UInt32) -> Item? {
         guard let meta else { return nil }
-        let type = Self.type(of: id, in: meta)
+        let type = types[id]
         let indices = Self.associations(of: [id], in: meta)[id] ?? []
         guard type != nil || !indices.isEmpty else { return nil }
         return item(type, indices)
@@ -125,10 +139,11 @@ package struct HEIFGeometry {
     /// Whether an item is a grid of tiles that are turned, flipped or cropped one by one. Debian 12's avifenc says so
     /// of the tiles of every grid that it turns. The picture is whole only for programs that ignore it.
     package func hasTransformedTiles(_ id: UInt32) -> Bool {
-        guard let meta, Self.type(of: id, in: meta) == fourCC("grid") else { return false }
-        return Self.associations(of: Self.tiles(of: id, in: meta), in: meta).values.contains {
-            !item(nil, $0).isShownAsStored
-        }
+        guard let meta, types[id] == fourCC("grid") else { return false }
+        let tiles = Self.tiles(of: id, in: meta)
+        let found = Self.associations(of: tiles, in: meta)
+        // Without properties a tile cannot be decoded: the table was not read to its end.
+        return found.count < tiles.count || found.values.contains { !item(nil, $0).isShownAsStored }
     }
 
     /// The colours that the bitstream of an item tells, or that of the first of the items that it is drawn from. Nil if
@@ -150,20 +165,6 @@ package struct HEIFGeometry {
             }
         }
         return nil
-    }
-
-    /// The four characters of an item's type (`infe`).
-    private static func type(of id: UInt32, in meta: Region) -> UInt32? {
-        guard let body = Box.first("iinf", in: meta) else { return nil }
-        var type: UInt32?
-        Box.forEach(in: body.from(body.u8(0) == 0 ? 6 : 8)) { box in
-            guard box.type == fourCC("infe"), let version = box.body.u8(0), version >= 2 else { return true }
-            let found = version >= 3 ? box.body.u32(4) : box.body.u16(4).map(UInt32.init)
-            guard found == id else { return true }
-            type = box.body.u32(version >= 3 ? 10 : 8)
-            return false
-        }
-        return type
     }
 
     /// The items that a grid consists of (`dimg` in `iref`).
@@ -255,13 +256,18 @@ extension HEIFGeometry.Item {
         return shown.orientation == 1 && shown.part.size == size
     }
 
+    /// Whether there is any turn, flip or crop.
+    package var isTransformed: Bool { !transformations.isEmpty }
+
+    /// Whether a part of the stored pixels is not shown.
+    package var isCropped: Bool {
+        transformations.contains { if case .crop = $0 { true } else { false } }
+    }
+
     /// Whether a smaller copy shows the same as this item: the same turns and flips, and no crop on either side.
     package func isShown(by copy: HEIFGeometry.Item) -> Bool {
-        func crops(_ item: HEIFGeometry.Item) -> Bool {
-            item.transformations.contains { if case .crop = $0 { true } else { false } }
-        }
         let whole = PixelSize(width: 1, height: 1)
-        return !crops(self) && !crops(copy)
+        return !isCropped && !copy.isCropped
             && shown(of: whole).orientation == copy.shown(of: whole).orientation
     }
 }

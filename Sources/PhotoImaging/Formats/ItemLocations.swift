@@ -4,7 +4,7 @@ struct ItemLocations {
     private var table: Region?
     private var data: Region?
 
-    private static let itemsMax: UInt32 = 4096
+    private static let itemsMax = UInt32(HEIFItems.countMax)
 
     /// - Parameter meta: the boxes in the `meta` box.
     init(file: Region, meta: Region) {
@@ -24,7 +24,7 @@ struct ItemLocations {
         else { return [:] }
         var found: [UInt32: Region] = [:]
         var offset: UInt64 = version < 2 ? 8 : 10
-        for _ in 0..<count {
+        for _ in 0..<count where found.count < wanted.count {
             guard let id = version < 2 ? table.u16(offset).map(UInt32.init) : table.u32(offset) else { break }
             offset += version < 2 ? 2 : 4
             var method: UInt16 = 0

@@ -1,15 +1,11 @@
 /// JPEG XL: ISO/IEC 18181-1 (codestream) and 18181-2 (boxes `Exif` and `xml `, also compressed in `brob`).
 enum JXLReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
-        isContainer(region) || (region.u16(0) == 0xFF0A && region.count >= 12) ? .jxl : nil
-    }
-
-    private static func isContainer(_ region: Region) -> Bool {
-        region.u64(0) == 0x0000_000C_4A58_4C20 && region.u32(8) == 0x0D0A_870A
+        Box.isSignature("JXL ", at: region) || (region.u16(0) == 0xFF0A && region.count >= 12) ? .jxl : nil
     }
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
-        guard isContainer(region) else {
+        guard Box.isSignature("JXL ", at: region) else {
             readSize(region, into: &facts)
             return
         }

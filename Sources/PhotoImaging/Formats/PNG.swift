@@ -68,7 +68,7 @@ enum PNGReader: FormatReader {
         case fourCC("IHDR"): facts.setSize(body.u32(0), body.u32(4))
         case fourCC("IEND"): return nil
         case fourCC("eXIf"), fourCC("exIf"):
-            _ = EXIFScanner.scan(body.matches("Exif\0\0") ? body.from(6) : body, into: &facts)
+            _ = EXIFScanner.scan(body.withoutEXIFMark, into: &facts)
         case fourCC("tEXt"), fourCC("zTXt"), fourCC("iTXt"):
             if textsLeft > 0, PNGText.read(body, type, into: &facts) { textsLeft -= 1 }
         default: break
@@ -82,8 +82,12 @@ enum PNGReader: FormatReader {
         let start = max(offset, region.count - min(region.count, tailBytes))
         return region.withView(start, tailBytes) { view -> UInt64? in
             var index = 4
+            // Where chunks were followed from, in vain: other ways that lead there fail as well.
+            var failed: Set<Int> = []
             while index + 8 <= view.count {
-                if isText(view, index), runs(view, from: index - 4) { return start + UInt64(index - 4) }
+                if isText(view, index), runs(view, from: index - 4, except: &failed) {
+                    return start + UInt64(index - 4)
+                }
                 index += 1
             }
             return nil
@@ -100,9 +104,10 @@ enum PNGReader: FormatReader {
         }
     }
 
-    private static func runs(_ view: ByteView, from start: Int) -> Bool {
+    /// Whether chunks from `start` on lead to IEND, however many.
+    private static func runs(_ view: ByteView, from start: Int, except failed: inout Set<Int>) -> Bool {
         var index = start
-        for _ in 0..<chunksMax where index + 12 <= view.count {
+        while index + 12 <= view.count, failed.insert(index).inserted {
             let length =
                 Int(view[index]) << 24 | Int(view[index + 1]) << 16 | Int(view[index + 2]) << 8
                 | Int(view[index + 3])

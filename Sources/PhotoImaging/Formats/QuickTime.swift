@@ -52,7 +52,7 @@ enum QuickTimeReader: FormatReader {
         Box.forEach(in: movie) { box in
             switch box.type {
             case fourCC("mvhd"):
-                readHeader(box.body, &facts)
+                readDate(box.body, &facts)
                 readDuration(box.body, &facts)
             case fourCC("trak"): readTrack(box.body, &facts)
             case fourCC("meta"): QuickTimeMetadata.read(box.body, into: &facts)
@@ -66,7 +66,8 @@ enum QuickTimeReader: FormatReader {
     /// Seconds from 1904 to 1970.
     private static let epochSeconds: UInt64 = 2_082_844_800
 
-    private static func readHeader(_ body: Region, _ facts: inout MediaFacts) {
+    /// The time of creation in the movie's header.
+    static func readDate(_ body: Region, _ facts: inout MediaFacts) {
         guard let created = body.u8(0) == 1 ? body.u64(4) : body.u32(4).map(UInt64.init), created != 0,
             created < 1 << 40
         else { return }
@@ -211,17 +212,20 @@ enum QuickTimeMetadata {
         }
 
         init?(key: Region) {
-            if key.matches("com.apple.quicktime.creationdate") {
+            func isNamed(_ name: StaticString) -> Bool {
+                key.matches(name) && (key.u8(UInt64(name.utf8CodeUnitCount)) ?? 0) == 0
+            }
+            if isNamed("com.apple.quicktime.creationdate") {
                 self = .creationDate
-            } else if key.matches("com.apple.quicktime.location.ISO6709") {
+            } else if isNamed("com.apple.quicktime.location.ISO6709") {
                 self = .place
-            } else if key.matches("com.apple.quicktime.make") || key.matches("com.android.manufacturer") {
+            } else if isNamed("com.apple.quicktime.make") || isNamed("com.android.manufacturer") {
                 self = .make
-            } else if key.matches("com.apple.quicktime.model") || key.matches("com.android.model") {
+            } else if isNamed("com.apple.quicktime.model") || isNamed("com.android.model") {
                 self = .model
-            } else if key.matches("com.apple.quicktime.content.identifier") {
+            } else if isNamed("com.apple.quicktime.content.identifier") {
                 self = .contentIdentifier
-            } else if key.matches("com.samsung.android.utc_offset") {
+            } else if isNamed("com.samsung.android.utc_offset") {
                 self = .utcOffset
             } else {
                 return nil

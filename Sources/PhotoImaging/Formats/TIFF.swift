@@ -44,8 +44,8 @@ enum TIFFReader: FormatReader {
         if facts.dates.isEmpty { readLaterPages(region, into: &facts) }
     }
 
-    /// Maximum number of pages whose dates are read.
-    private static let pagesMax = 8
+    /// Maximum number of pages whose dates are read: as many as are searched for the full picture.
+    private static let pagesMax = 16
 
     /// The dates of the first page that has any, if the first page of all has none: it may be a preview of the next.
     private static func readLaterPages(_ region: Region, into facts: inout MediaFacts) {

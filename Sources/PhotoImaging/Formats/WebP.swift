@@ -23,7 +23,7 @@ enum WebPReader: FormatReader {
             case fourCC("VP8 "): readLossy(body, into: &facts)
             case fourCC("VP8L"): readLossless(body, into: &facts)
             case fourCC("EXIF"):
-                _ = EXIFScanner.scan(body.matches("Exif\0\0") ? body.from(6) : body, into: &facts)
+                _ = EXIFScanner.scan(body.withoutEXIFMark, into: &facts)
             case fourCC("XMP "): XMPScanner.scan(body, into: &facts)
             default: break
             }

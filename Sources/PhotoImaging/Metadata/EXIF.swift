@@ -235,7 +235,10 @@ struct EXIFScanner {
         addPreviews(&facts)
         if customRendered == EXIFScanner.panorama { facts.isPanorama = true }
         if isScreenshot { facts.isScreenshot = true }
-        if let makerNote { AppleMakerNote.scan(tiff.region, makerNote, into: &facts) }
+        if let makerNote {
+            AppleMakerNote.scan(tiff.region, makerNote, into: &facts)
+            ReconyxMakerNote.scan(tiff.region, makerNote, into: &facts)
+        }
     }
 
     private func addDates(_ facts: inout MediaFacts) {
@@ -322,8 +325,12 @@ struct EXIFScanner {
     }
 }
 
-/// The only fields read from a maker note: Apple's content identifier, which joins a Live Photo's halves, and the
-/// identifier of a burst.
+extension Region {
+    /// The block of EXIF without the mark that JPEG puts before it, and some writers of other formats too.
+    var withoutEXIFMark: Region { matches("Exif\0\0") ? from(6) : self }
+}
+
+/// Apple's maker note: the content identifier, which joins a Live Photo's halves, and the identifier of a burst.
 ///
 /// Source: exiftool's `Apple.pm`: "Apple iOS\0", version, byte order, a directory whose offsets count from the note's
 /// beginning; tags 0x0011 and 0x000B.
@@ -341,5 +348,22 @@ enum AppleMakerNote {
             default: break
             }
         }
+    }
+}
+
+/// The maker note of Reconyx's trail cameras (HyperFire), which has their only date.
+///
+/// Source: exiftool's `Reconyx.pm`: numbers of 16 bits, the lowest byte first; the first is 0xF101; from the twelfth on
+/// second, minute, hour, month, day and year.
+enum ReconyxMakerNote {
+    static func scan(_ block: Region, _ entry: TIFFStructure.Entry, into facts: inout MediaFacts) {
+        guard let note = block.inside(entry.offset, entry.byteCount), note.u16(0, .little) == 0xF101
+        else { return }
+        let fields = (0..<6).compactMap { note.u16(22 + 2 * UInt64($0), .little).map(Int.init) }
+        guard fields.count == 6 else { return }
+        let time = CivilTime(
+            year: fields[5], month: fields[3], day: fields[4], hour: fields[2], minute: fields[1],
+            second: fields[0])
+        facts.add(.dateTimeOriginal, time.map { ParsedDate(time: $0) })
     }
 }

@@ -12,23 +12,25 @@ struct XMPScanner {
     private struct Property {
         let prefix: StaticString
         let name: StaticString
-        let isDate: Bool
+        /// Of a date.
+        var source: DateSource?
 
         static let all: [Property] = [
-            Property(prefix: "exif", name: "DateTimeOriginal", isDate: true),
-            Property(prefix: "xmp", name: "CreateDate", isDate: true),
-            Property(prefix: "xap", name: "CreateDate", isDate: true),
-            Property(prefix: "photoshop", name: "DateCreated", isDate: true),
-            Property(prefix: "exif", name: "DateTimeDigitized", isDate: true),
-            Property(prefix: "tiff", name: "Make", isDate: false),
-            Property(prefix: "tiff", name: "Model", isDate: false),
-            Property(prefix: "exif", name: "GPSLatitude", isDate: false),
-            Property(prefix: "exif", name: "GPSLongitude", isDate: false),
-            Property(prefix: "xmp", name: "Rating", isDate: false),
-            Property(prefix: "xap", name: "Rating", isDate: false),
-            Property(prefix: "GPano", name: "ProjectionType", isDate: false),
-            Property(prefix: "GCamera", name: "BurstID", isDate: false),
-            Property(prefix: "photoshop", name: "SidecarForExtension", isDate: false),
+            Property(prefix: "exif", name: "DateTimeOriginal", source: .xmp),
+            Property(prefix: "xmp", name: "CreateDate", source: .xmp),
+            Property(prefix: "xap", name: "CreateDate", source: .xmp),
+            Property(prefix: "photoshop", name: "DateCreated", source: .xmp),
+            Property(prefix: "exif", name: "DateTimeDigitized", source: .xmp),
+            Property(prefix: "tiff", name: "Make"),
+            Property(prefix: "tiff", name: "Model"),
+            Property(prefix: "exif", name: "GPSLatitude"),
+            Property(prefix: "exif", name: "GPSLongitude"),
+            Property(prefix: "xmp", name: "Rating"),
+            Property(prefix: "xap", name: "Rating"),
+            Property(prefix: "GPano", name: "ProjectionType"),
+            Property(prefix: "GCamera", name: "BurstID"),
+            Property(prefix: "photoshop", name: "SidecarForExtension"),
+            Property(prefix: "exif", name: "GPSTimeStamp", source: .gps),
         ]
     }
 
@@ -38,7 +40,8 @@ struct XMPScanner {
         scanner.run()
         guard scanner.found else { return }
         for candidate in scanner.candidates where !facts.dates.contains(candidate) {
-            facts.dates.append(candidate)
+            // EXIF's moment by satellite is the camera's own.
+            if candidate.source == .gps { facts.add(candidate) } else { facts.dates.append(candidate) }
         }
         if facts.make == nil { facts.make = scanner.values[5] }
         if facts.model == nil { facts.model = scanner.values[6] }
@@ -76,9 +79,19 @@ struct XMPScanner {
 
     /// The dates in the order of `Property.all`, best first.
     private var candidates: [DateCandidate] {
-        dates.compactMap { date in
-            date.map { DateCandidate(source: .xmp, time: $0.time, offsetSeconds: $0.offsetSeconds) }
+        zip(Property.all, dates).compactMap { property, date in
+            guard let date, let source = property.source else { return nil }
+            return source == .gps
+                ? XMPScanner.satelliteDate(date)
+                : DateCandidate(source: source, time: date.time, offsetSeconds: date.offsetSeconds)
         }
+    }
+
+    /// exif:GPSTimeStamp, which is in UTC also where it does not say so. A day alone is no moment.
+    private static func satelliteDate(_ date: ParsedDate) -> DateCandidate {
+        let isMoment = date.offsetSeconds != nil || date.time != CivilTime(date.time.day)
+        return DateCandidate(
+            source: .gps, time: date.time.shifted(by: -(date.offsetSeconds ?? 0)), isUTC: isMoment)
     }
 
     private mutating func run() {
@@ -103,7 +116,7 @@ struct XMPScanner {
             let before = packet[start - 1]
             guard before == UInt8(ascii: "<") || ASCII.isSpace(before) else { continue }
             guard let value = value(after: colon + 1 + property.name.utf8CodeUnitCount) else { return }
-            if property.isDate {
+            if property.source != nil {
                 if dates[index] == nil { dates[index] = DateText.parse(value) }
             } else if values[index] == nil {
                 let text = value.trimmedText
@@ -188,6 +201,8 @@ public func readSidecar(_ source: some ByteSource) -> Sidecar? {
     let region = Region(BoundedReader(source))
     var facts = MediaFacts(type: .tiff)
     XMPScanner.scan(region, into: &facts)
+    // A moment by satellite comes after the photo's own dates.
+    facts.dates.removeAll { $0.source == .gps }
     let photoExtension = XMPScanner.photoExtension(region)
     guard !facts.dates.isEmpty || facts.rating != nil || facts.latitude != nil || photoExtension != nil else {
         return nil

@@ -27,3 +27,16 @@ static inline const void *shim_tiff_profile(TIFF *tiff, uint32_t *count) {
     void *profile = 0;
     return TIFFGetField(tiff, TIFFTAG_ICCPROFILE, count, &profile) == 1 ? profile : 0;
 }
+
+/* A number that has 16 bits in the library, or `otherwise` where there is none. */
+static inline uint16_t shim_tiff_short(TIFF *tiff, uint32_t tag, uint16_t otherwise) {
+    uint16_t value = otherwise;
+    return TIFFGetFieldDefaulted(tiff, tag, &value) == 1 ? value : otherwise;
+}
+
+/* The meanings of the samples beyond the colours, which belong to the library, and their count. */
+static inline const uint16_t *shim_tiff_extra_samples(TIFF *tiff, uint16_t *count) {
+    uint16_t *meanings = 0;
+    *count = 0;
+    return TIFFGetFieldDefaulted(tiff, TIFFTAG_EXTRASAMPLES, count, &meanings) == 1 ? meanings : 0;
+}

@@ -8,9 +8,11 @@ internal import PhotoImaging
 final class HEIFDecoder: PictureDecoder {
     private let context: OpaquePointer
     private let primary: OpaquePointer
+    private let file: UnsafeRawBufferPointer
     private let isAV1: Bool
     private let geometry: HEIFGeometry
-    /// Of the primary picture. Nil if libheif transforms the picture, because other items draw it.
+    /// Of the primary picture. Nil if libheif transforms the picture, because other items draw it, or because libheif
+    /// transforms its opacity in any case.
     private let item: HEIFGeometry.Item?
     private let hasTransformedTiles: Bool
     /// As the bitstream tells them.
@@ -22,23 +24,15 @@ final class HEIFDecoder: PictureDecoder {
 
     /// Reads the header. Nil when libheif cannot.
     init?(_ bytes: UnsafeRawBufferPointer) {
-        guard let context = heif_context_alloc() else { return nil }
-        heif_context_set_max_decoding_threads(context, 0)
-        var primary: OpaquePointer?
-        guard heif_context_read_from_memory_without_copy(context, bytes.baseAddress, bytes.count, nil).isOK,
-            heif_context_get_primary_image_handle(context, &primary).isOK, let primary
-        else {
-            heif_context_free(context)
-            return nil
-        }
-        self.context = context
-        self.primary = primary
+        guard let (context, primary) = Self.open(bytes) else { return nil }
+        (self.context, self.primary, file) = (context, primary, bytes)
         let source = MappedSource(bytes: bytes)
         isAV1 = identifyMedia(source) == .avif
         geometry = HEIFGeometry(source)
         var id: heif_item_id = 0
         _ = heif_context_get_primary_image_ID(context, &id)
-        item = geometry.item(id).flatMap { $0.isDrawnByOthers ? nil : $0 }
+        let transformsOpacity = Self.hasTransformedOpacity(primary, geometry)
+        item = geometry.item(id).flatMap { $0.isDrawnByOthers || transformsOpacity ? nil : $0 }
         hasTransformedTiles = geometry.hasTransformedTiles(id)
         codedColors = geometry.codedColors(id)
         let told = Self.size(of: primary)
@@ -58,10 +52,31 @@ final class HEIFDecoder: PictureDecoder {
         heif_context_free(context)
     }
 
+    private static func open(_ bytes: UnsafeRawBufferPointer) -> (OpaquePointer, OpaquePointer)? {
+        guard let context = heif_context_alloc() else { return nil }
+        heif_context_set_max_decoding_threads(context, 0)
+        var primary: OpaquePointer?
+        guard heif_context_read_from_memory_without_copy(context, bytes.baseAddress, bytes.count, nil).isOK,
+            heif_context_get_primary_image_handle(context, &primary).isOK, let primary
+        else {
+            heif_context_free(context)
+            return nil
+        }
+        return (context, primary)
+    }
+
     private static func size(of handle: OpaquePointer) -> PixelSize {
         PixelSize(
             width: Int(heif_image_handle_get_width(handle)), height: Int(heif_image_handle_get_height(handle))
         )
+    }
+
+    /// Whether the opacity may be an item with turns, flips or crops. Other auxiliary pictures are taken for it.
+    private static func hasTransformedOpacity(_ primary: OpaquePointer, _ geometry: HEIFGeometry) -> Bool {
+        guard heif_image_handle_has_alpha_channel(primary) != 0 else { return false }
+        var ids = [heif_item_id](repeating: 0, count: 8)
+        let count = heif_image_handle_get_list_of_auxiliary_image_IDs(primary, 0, &ids, Int32(ids.count))
+        return ids.prefix(Int(count)).contains { geometry.item($0)?.isTransformed != false }
     }
 
     private static func profile(_ handle: OpaquePointer) -> [UInt8] {
@@ -75,12 +90,55 @@ final class HEIFDecoder: PictureDecoder {
     }
 
     func decode(for placement: Placement) -> Pixels? {
+        if let colors = misconvertedColors { return decodeUnconverted(colors, for: placement) }
         if let pixels = decodeEmbeddedThumbnail(for: placement) { return pixels }
         // libheif turns each tile where it stands.
         if hasTransformedTiles { return nil }
         guard let image = DecodedImage(primary, isAV1: isAV1, transforms: item == nil, coded: codedColors)
         else {
             return nil
+        }
+        return reduced(image, placement)
+    }
+
+    /// The colours that a box of code points tells if libheif converts them wrongly, and in full resolution.
+    private var misconvertedColors: ColorDescription? {
+        guard codedColors?.chroma == 3, !geometry.matrixOffsets.isEmpty,
+            let colors = DecodedImage.colors(of: primary)?.completed(
+                by: codedColors.map { ColorDescription($0) }),
+            !colors.isConvertedRightly(bits: Int(heif_image_handle_get_luma_bits_per_pixel(primary)))
+        else { return nil }
+        return colors
+    }
+
+    /// Decodes a copy of the file whose boxes say that the planes are green, blue and red of full range: these libheif
+    /// leaves as they are.
+    private func decodeUnconverted(_ colors: ColorDescription, for placement: Placement) -> Pixels? {
+        guard !hasTransformedTiles, let memory = malloc(file.count) else { return nil }
+        defer { free(memory) }
+        lockAsFarAsAllowed(UnsafeRawBufferPointer(start: memory, count: file.count))
+        let copy = UnsafeMutableRawBufferPointer(start: memory, count: file.count)
+        copy.copyMemory(from: file)
+        for offset in geometry.matrixOffsets.map({ Int($0) }) where offset + 3 <= copy.count {
+            copy.storeBytes(of: 0, toByteOffset: offset, as: UInt16.self)
+            copy[offset + 2] |= 0x80
+        }
+        guard let (context, primary) = Self.open(UnsafeRawBufferPointer(copy)) else { return nil }
+        defer {
+            heif_image_handle_release(primary)
+            heif_context_free(context)
+        }
+        return DecodedImage(primary, isAV1: isAV1, transforms: item == nil, unconverted: colors).flatMap {
+            reduced($0, placement)
+        }
+    }
+
+    private func reduced(_ image: DecodedImage, _ placement: Placement) -> Pixels? {
+        if isAV1, let item, let told = item.size, image.size.exceeds(told) {
+            // AV1 is coded without padding: this is a larger layer than the one that the file chooses (`a1op`), as
+            // libheif 1.15 does not choose. It shows the same.
+            guard !item.isCropped, image.size.isLayer(of: told) else { return nil }
+            return reduced(image, PixelPart(left: 0, top: 0, size: image.size), placement)
         }
         let stored = image.size.smaller(of: item?.size)
         let part = item?.shown(of: stored).part ?? PixelPart(left: 0, top: 0, size: stored)
@@ -119,7 +177,8 @@ final class HEIFDecoder: PictureDecoder {
         let codeMax = conversion == nil ? 255 : DisplayConversion.codeMax
         let width = part.size.width
         guard isWithinLimits(part.size),
-            let planes = HEIFPlanes(image.image, image.colors, codeMax: codeMax),
+            let planes = HEIFPlanes(
+                image.image, image.colors, codeMax: codeMax, areUnconverted: image.isUnconverted),
             part.left + width <= planes.size.width, part.top + part.size.height <= planes.size.height,
             var rows = RowReducer(
                 part.size, channels: 4, hasAlpha: planes.hasAlpha, factor: placement.reduction(of: part.size))
@@ -151,6 +210,22 @@ private final class DecodedImage {
     let image: OpaquePointer
     let size: PixelSize
     let colors: ColorDescription
+    /// Whether the planes of green, blue and red are those of `colors`.
+    let isUnconverted: Bool
+
+    /// Nil if libheif cannot.
+    ///
+    /// - Parameters:
+    ///   - transforms: whether libheif applies the file's turns and crops.
+    ///   - unconverted: the colours of planes that the file says to be green, blue and red.
+    init?(_ handle: OpaquePointer, isAV1: Bool, transforms: Bool, unconverted: ColorDescription) {
+        let undefined = (heif_colorspace_undefined, heif_chroma_undefined)
+        guard let decoded = Self.decode(handle, undefined, isAV1: isAV1, transforms: transforms) else {
+            return nil
+        }
+        (image, size, colors, isUnconverted) = (decoded, Self.size(of: decoded), unconverted, true)
+        isMultiplied = heif_image_is_premultiplied_alpha(decoded) != 0
+    }
 
     /// Nil if libheif cannot.
     ///
@@ -158,19 +233,7 @@ private final class DecodedImage {
     ///   - transforms: whether libheif applies the file's turns and crops.
     ///   - coded: the colours as the bitstream tells them.
     init?(_ handle: OpaquePointer, isAV1: Bool, transforms: Bool, coded: CodedColors?) {
-        guard let options = heif_decoding_options_alloc() else { return nil }
-        defer { heif_decoding_options_free(options) }
-        options.pointee.ignore_transformations = transforms ? 0 : 1
-        var image: OpaquePointer?
-        // dav1d, the default of libheif, starts a thread for each processor, which the sandbox forbids.
-        func decode(_ space: heif_colorspace, _ chroma: heif_chroma) -> Bool {
-            guard isAV1 else { return heif_decode_image(handle, &image, space, chroma, options).isOK }
-            return "aom".withCString { name in
-                options.pointee.decoder_id = name
-                return heif_decode_image(handle, &image, space, chroma, options).isOK
-            }
-        }
-        let told = Self.colors { heif_image_handle_get_nclx_color_profile(handle, $0) }
+        let told = Self.colors(of: handle)
         let inBitstream = coded.map { ColorDescription($0) }
         // libheif 1.15 converts to red, green and blue by the bitstream's code points, unless the file has a box for
         // them: one that tells nothing means JPEG's then.
@@ -179,15 +242,14 @@ private final class DecodedImage {
         // It expands planes of what the box says to be limited range.
         let isExpanded = !isConverted && told?.isFullRange == false
         if isExpanded, coded?.isFullRange == true { return nil }
-        let isDecoded =
+        let form =
             isConverted
-            ? decode(heif_colorspace_undefined, heif_chroma_undefined)
-            : decode(heif_colorspace_YCbCr, heif_chroma(UInt32(coded?.chroma ?? 1)))
-        guard isDecoded, let decoded = image else { return nil }
-        self.image = decoded
-        size = PixelSize(
-            width: Int(heif_image_get_primary_width(decoded)),
-            height: Int(heif_image_get_primary_height(decoded)))
+            ? (heif_colorspace_undefined, heif_chroma_undefined)
+            : (heif_colorspace_YCbCr, heif_chroma(UInt32(coded?.chroma ?? 1)))
+        guard let decoded = Self.decode(handle, form, isAV1: isAV1, transforms: transforms) else {
+            return nil
+        }
+        (image, size, isUnconverted) = (decoded, Self.size(of: decoded), false)
         var colors =
             told.map { $0.completed(by: inBitstream) } ?? inBitstream
             ?? Self.colors { heif_image_get_nclx_color_profile(decoded, $0) } ?? .unspecified
@@ -200,6 +262,36 @@ private final class DecodedImage {
 
     deinit {
         heif_image_release(image)
+    }
+
+    private static func decode(
+        _ handle: OpaquePointer, _ form: (heif_colorspace, heif_chroma), isAV1: Bool, transforms: Bool
+    ) -> OpaquePointer? {
+        guard let options = heif_decoding_options_alloc() else { return nil }
+        defer { heif_decoding_options_free(options) }
+        options.pointee.ignore_transformations = transforms ? 0 : 1
+        var image: OpaquePointer?
+        func decode() -> Bool { heif_decode_image(handle, &image, form.0, form.1, options).isOK }
+        // dav1d, the default of libheif, starts a thread for each processor, which the sandbox forbids.
+        let isDecoded =
+            !isAV1
+            ? decode()
+            : "aom".withCString { name in
+                options.pointee.decoder_id = name
+                return decode()
+            }
+        return isDecoded ? image : nil
+    }
+
+    private static func size(of image: OpaquePointer) -> PixelSize {
+        PixelSize(
+            width: Int(heif_image_get_primary_width(image)), height: Int(heif_image_get_primary_height(image))
+        )
+    }
+
+    /// The code points in a box of the file.
+    static func colors(of handle: OpaquePointer) -> ColorDescription? {
+        colors { heif_image_handle_get_nclx_color_profile(handle, $0) }
     }
 
     /// The code points that a function of libheif gives. Nil without any.
@@ -218,6 +310,14 @@ private final class DecodedImage {
 }
 
 extension PixelSize {
+    fileprivate func exceeds(_ told: PixelSize) -> Bool { width > told.width || height > told.height }
+
+    /// Whether this may be a larger layer of a picture of that size: the ratio of the sides is the same within two of
+    /// its pixels, as each layer is rounded.
+    fileprivate func isLayer(of told: PixelSize) -> Bool {
+        abs(Double(told.width) * Double(height) / Double(width) - Double(told.height)) <= 2
+    }
+
     /// The part of this size that lies inside of `told`.
     fileprivate func smaller(of told: PixelSize?) -> PixelSize {
         guard let told else { return self }

@@ -41,8 +41,10 @@ struct HEIFPlanes {
 
     /// Nil for a form that is not understood.
     ///
-    /// - Parameter codeMax: the largest value of a converted colour, at most 4095.
-    init?(_ image: OpaquePointer, _ colors: ColorDescription, codeMax: Int) {
+    /// - Parameters:
+    ///   - codeMax: the largest value of a converted colour, at most 4095.
+    ///   - areUnconverted: whether the planes of green, blue and red are the first to the third of `colors`.
+    init?(_ image: OpaquePointer, _ colors: ColorDescription, codeMax: Int, areUnconverted: Bool) {
         let space = heif_image_get_colorspace(image)
         let chroma = heif_image_get_chroma_format(image)
         let isGray = space == heif_colorspace_monochrome
@@ -50,20 +52,25 @@ struct HEIFPlanes {
         guard isGray || isRGB && chroma == heif_chroma_444 || space == heif_colorspace_YCbCr else {
             return nil
         }
+        guard isRGB || !areUnconverted else { return nil }
+        let isConverted = isRGB && !areUnconverted
         let channels =
             isGray
             ? [heif_channel_Y]
-            : isRGB
-                ? [heif_channel_R, heif_channel_G, heif_channel_B]
-                : [heif_channel_Y, heif_channel_Cb, heif_channel_Cr]
+            : areUnconverted
+                ? [heif_channel_G, heif_channel_B, heif_channel_R]
+                : isRGB
+                    ? [heif_channel_R, heif_channel_G, heif_channel_B]
+                    : [heif_channel_Y, heif_channel_Cb, heif_channel_Cr]
         var planes = channels.compactMap { Plane(image, $0) }
         guard planes.count == channels.count else { return nil }
         let size = planes[0].size
         let alpha = Plane(image, heif_channel_Alpha)
-        if isRGB, !colors.isConvertedRightly(bits: planes[0].bits) { return nil }
+        if isConverted, !colors.isConvertedRightly(bits: planes[0].bits) { return nil }
         // Values of planes of RGB have their full range.
         let contributions =
-            isRGB ? Contribution.rgb : isGray ? Contribution.gray(colors) : Contribution.luma(colors, chroma)
+            isConverted
+            ? Contribution.rgb : isGray ? Contribution.gray(colors) : Contribution.luma(colors, chroma)
         guard let contributions else { return nil }
         for index in planes.indices {
             if index > 0, !isRGB {
@@ -169,7 +176,7 @@ extension ColorDescription {
     /// Whether libheif 1.15 makes red, green and blue of that many bits of these colours without a fault. It compresses
     /// the limited range of a picture that is coded in red, green and blue, cuts YCgCo to 8 bits and ignores its
     /// range, and takes matrices that it does not know for that of JPEG.
-    fileprivate func isConvertedRightly(bits: Int) -> Bool {
+    func isConvertedRightly(bits: Int) -> Bool {
         switch matrix {
         case 0: isFullRange
         case 8: isFullRange && bits == 8

@@ -158,7 +158,7 @@ final class JXLDecoder: PictureDecoder {
         rows?.add(run, x: x, y: y, count: count)
     }
 
-    /// From 0 to 1; 0 for what is no number.
+    /// From 0 to 1; 0 for not-a-number.
     @inline(__always)
     private static func clamped(_ pixel: SIMD4<Float>) -> SIMD4<Float> {
         let positive = SIMD4<Float>().replacing(with: pixel, where: pixel .> 0)

@@ -2,12 +2,16 @@ internal import CTIFF
 internal import Glibc
 internal import PhotoImaging
 
-/// The first full picture of a TIFF, read by libtiff's converter to RGBA, a band at a time. A strip or tile that cannot
-/// be decoded refuses the picture: libtiff would leave it black.
+/// The first full picture of a TIFF, read by libtiff's converter to RGBA, a band at a time; samples that it does not
+/// take are converted here (``TIFFSamples``). A strip or tile that cannot be decoded refuses the picture: libtiff would
+/// leave it black.
 final class TIFFDecoder: PictureDecoder {
     private let file: MappedFile
     private let tiff: OpaquePointer
+    /// Unused, and empty, where there is a `form`.
     private var image = TIFFRGBAImage()
+    /// Of samples that libtiff's converter does not take.
+    private let form: TIFFSampleForm?
     let size: PixelSize
     let orientation: Orientation
     let colorProfile: [UInt8]
@@ -51,19 +55,25 @@ final class TIFFDecoder: PictureDecoder {
         Self.findPicture(opened)
         // Without the codec every strip fails, which libtiff notices only while it decodes.
         let compression = shim_tiff_compression(opened)
+        let form = TIFFSampleForm(opened)
         var why = [CChar](repeating: 0, count: 1024)
-        guard TIFFIsCODECConfigured(compression) == 1,
-            TIFFRGBAImageBegin(&image, opened, Self.stopsAtErrors, &why) == 1
-        else {
+        let isConverted =
+            form?.isMisconverted != true && TIFFRGBAImageBegin(&image, opened, Self.stopsAtErrors, &why) == 1
+        guard TIFFIsCODECConfigured(compression) == 1, isConverted || form != nil else {
+            TIFFRGBAImageEnd(&image)
             TIFFClose(opened)
             return nil
         }
+        self.form = isConverted ? nil : form
         hasSignedSamples = shim_tiff_sample_format(opened) == SAMPLEFORMAT_INT
-        size = PixelSize(width: Int(image.width), height: Int(image.height))
-        orientation = Orientation(rawValue: image.orientation) ?? .upright
+        size = PixelSize(
+            width: Int(shim_tiff_number(opened, UInt32(TIFFTAG_IMAGEWIDTH))),
+            height: Int(shim_tiff_number(opened, UInt32(TIFFTAG_IMAGELENGTH))))
+        let turn = shim_tiff_short(opened, UInt32(TIFFTAG_ORIENTATION), 1)
+        orientation = Orientation(rawValue: turn) ?? .upright
         colorProfile = Self.profile(opened)
         // Rows stay as they are stored: the reduced picture is turned upright.
-        image.req_orientation = image.orientation
+        if isConverted { image.req_orientation = image.orientation }
     }
 
     deinit {
@@ -92,6 +102,7 @@ final class TIFFDecoder: PictureDecoder {
     }
 
     func decode(for placement: Placement) -> Pixels? {
+        if let form { return decodeSamples(form, for: placement) }
         let hasAlpha = image.alpha != 0
         // Colours of signed samples would be multiplied by an opacity that is one, too.
         if hasSignedSamples && hasAlpha { return nil }
@@ -119,6 +130,16 @@ final class TIFFDecoder: PictureDecoder {
                 }
             }
         }
+        return rows.finish()
+    }
+
+    private func decodeSamples(_ form: TIFFSampleForm, for placement: Placement) -> Pixels? {
+        let factor = placement.reduction(of: size)
+        guard let samples = TIFFSamples(tiff, form, size),
+            var rows = RowReducer(size, channels: 4, hasAlpha: form.hasAlpha, factor: factor)
+        else { return nil }
+        file.hasFailed = false
+        guard samples.decode(into: &rows), !file.hasFailed else { return nil }
         return rows.finish()
     }
 
