@@ -186,7 +186,7 @@ let package = Package(
                 "obscura", "FuseBridge", "Importing", "Receiving", "DesktopTraces", "PhotoLibrary",
                 "Recovery",
                 "FileRequests", "HostFiles", "Encodings", "PhotoImaging", "VaultCatalogue", "CatalogueRows",
-                "VaultStore", "VaultCrypto", "LinuxIO", "CShims", "TestSupport",
+                "VaultStore", "VaultCrypto", "LinuxIO", "CShims", "TestSupport", "TestFixtures",
             ]),
         tests(
             "MountTests",
@@ -256,7 +256,10 @@ let package = Package(
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests(
             "VaultStoreTests",
-            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "ClusterIO", "LinuxIO", "TestSupport"],
+            uses: [
+                "VaultStore", "VaultCrypto", "VaultFormat", "ClusterIO", "LinuxIO", "TestSupport",
+                "TestFixtures",
+            ],
             compute: true),
     ]
 )

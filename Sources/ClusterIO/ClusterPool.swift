@@ -95,6 +95,14 @@ package final class ClusterPool: @unchecked Sendable {
         return try asking(orNilFor: ENOENT) { () throws(Errno) in try connection.size(of: object) }
     }
 
+    /// As `size(of:)` of some objects, asked for at once.
+    package func sizes(of objects: [String]) throws(Errno) -> [UInt64?] {
+        try settle(Set(objects))
+        let requests = objects.map { _ in meter.begin(.other) }
+        defer { withExtendedLifetime(requests) {} }
+        return try connection.sizes(of: objects)
+    }
+
     /// As `size(of:)`. Throws ETIMEDOUT if there is no answer within so long.
     package func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64? {
         try asking(orNilFor: ENOENT) { () throws(Errno) in
@@ -378,9 +386,14 @@ package final class ClusterPool: @unchecked Sendable {
     /// The addresses by which servers know this client.
     package func addresses() throws(Errno) -> String { try connection.addresses() }
 
-    /// Shuts a client out for so long. It holds at each object once one request to it was answered.
+    /// See `PoolConnection.fence`.
     package func fence(_ address: String, seconds: UInt32) throws(Errno) {
         try connection.fence(address, seconds: seconds)
+    }
+
+    /// See `PoolConnection.namesInAllGroups`.
+    package func namesInAllGroups(prefix: String) throws(Errno) -> [String]? {
+        try asking { () throws(Errno) in try connection.namesInAllGroups(prefix: prefix) }
     }
 
     // MARK: Messages between clients, by way of an object
@@ -392,6 +405,12 @@ package final class ClusterPool: @unchecked Sendable {
 
     /// See `PoolConnection.mendWatches`.
     package func mendWatches() { connection.mendWatches() }
+
+    /// See `PoolConnection.noteSecond`.
+    package func noteSecond() { connection.noteSecond() }
+
+    /// See `PoolConnection.endWatches`.
+    package func endWatches() { connection.endWatches() }
 
     /// Asks the clients that watch an object. Returns whether one of these grants it.
     package func ask(_ object: String) -> Bool { connection.ask(object) }

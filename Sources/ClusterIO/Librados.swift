@@ -48,11 +48,21 @@ enum Librados {
         "blocklist_add",
         (@Sendable @convention(c) (Handle, UnsafeMutablePointer<CChar>, UInt32) -> Int32).self)
 
+    /// Asks a monitor: commands and their number, bytes for it and their number, its answer and a text.
+    static let command = call(
+        "mon_command",
+        (@Sendable @convention(c) (
+            Handle, Texts, Int, Text?, Int, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
+            UnsafeMutablePointer<Int>, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
+            UnsafeMutablePointer<Int>?
+        ) -> Int32).self)
+
     // MARK: A pool
 
     static let openPool = call(
         "ioctx_create", (@Sendable @convention(c) (Handle, Text, MadeHandle) -> Int32).self)
     static let closePool = call("ioctx_destroy", Ending.self)
+    static let poolNumber = call("ioctx_get_id", (@Sendable @convention(c) (Handle) -> Int64).self)
     static let setNamespace = call(
         "ioctx_set_namespace", (@Sendable @convention(c) (Handle, Text) -> Void).self)
     /// From now on a full cluster answers each request, instead of holding it.

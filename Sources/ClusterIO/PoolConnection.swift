@@ -30,6 +30,9 @@ package protocol PoolConnection: AnyObject, Sendable {
     /// connection without threads of its own answers them now.
     func willWait(for objects: Set<String>?)
 
+    /// Called every second: a connection that rests may give memory back.
+    func noteSecond()
+
     // MARK: An object
 
     /// Bytes of an object.
@@ -37,6 +40,9 @@ package protocol PoolConnection: AnyObject, Sendable {
 
     /// As `size(of:)`. Throws ETIMEDOUT if there is no answer within so long.
     func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64
+
+    /// Sizes of objects in bytes, asked for at once; nil of a missing object.
+    func sizes(of objects: [String]) throws(Errno) -> [UInt64?]
 
     /// The version of the object that a thread has asked for last: so one thread at a time asks.
     var lastVersion: UInt64 { get }
@@ -61,8 +67,13 @@ package protocol PoolConnection: AnyObject, Sendable {
     /// The addresses by which servers know this client.
     func addresses() throws(Errno) -> String
 
-    /// Shuts a client out for so long. It holds at each object once one request to it was answered.
+    /// Shuts a client out for so long. It holds at each object once one request of this client to its placement group
+    /// was answered.
     func fence(_ address: String, seconds: UInt32) throws(Errno)
+
+    /// Names that begin so, at least one in each placement group that the pool has now; no object need have them. Nil
+    /// if the cluster does not tell.
+    func namesInAllGroups(prefix: String) throws(Errno) -> [String]?
 
     // MARK: Messages between clients, by way of an object
 

@@ -30,7 +30,7 @@ extension RadosConnection {
 
     /// Ids of clients are in an answer too, but not these words.
     private static let consent = "obscura: granted"
-    private static let askMilliseconds: UInt64 = 3000
+    private static let askMilliseconds: UInt64 = 10_000
     /// Seconds without a sign of life after which the servers forget a watch.
     private static let watchSeconds: UInt32 = 30
 

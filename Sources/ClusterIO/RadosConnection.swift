@@ -1,4 +1,3 @@
-import CShims
 import Glibc
 package import LinuxIO
 import Synchronization
@@ -8,56 +7,33 @@ import Synchronization
 /// A request to a server that is down waits until it is up again, as one to a disk would. The connection does not
 /// survive fork(2): connect in the process that uses it.
 package final class RadosConnection: PoolConnection, @unchecked Sendable {
-    let cluster: Librados.Handle
-    let pool: Librados.Handle
+    private let handles: RadosHandles
+    var cluster: Librados.Handle { handles.cluster }
+    var pool: Librados.Handle { handles.pool }
     let watches = Mutex<[Watch]>([])
-
-    private static let settings = [
-        ("client_mount_timeout", "15"), ("admin_socket", ""),
-        // A write that is no longer waited for may happen later, beside newer ones.
-        ("rados_osd_op_timeout", "0"),
-    ]
-
-    /// Buffers of this size and larger are returned to the system when they are freed. The C library would keep them
-    /// from the first one on: those of librados are made on one thread and freed on another, so that reading 1 GB took
-    /// 300 MB of memory for good.
-    private static let returnedBytesMin: Int32 = 512 << 10
-
-    private static let returnsLargeBuffers: Void = obscura_return_freed(returnedBytesMin)
+    private let memory: KeptMemory
+    private let place: RadosHandles.Place
+    /// Whether anything was written or locked, or is still on its way.
+    private let isUsed = Atomic<Bool>(false)
 
     /// Connects as the environment tells: CEPH_CONF, CEPH_ARGS, /etc/ceph/ceph.conf. Throws ELIBACC if librados is not
     /// installed.
     ///
     /// - Parameter space: the namespace; empty for the pool's own.
     package init(pool name: String, namespace space: String) throws(Errno) {
-        guard Librados.isInstalled else { throw Errno(ELIBACC) }
-        Self.returnsLargeBuffers
-        var made: Librados.Handle?
-        try check(Librados.create(&made, nil))
-        guard let cluster = made else { throw .inputOutput }
-        var opened: Librados.Handle?
-        do throws(Errno) {
-            try check(Librados.readConfiguration(cluster, nil))
-            try check(Librados.readEnvironment(cluster, nil))
-            for (key, value) in Self.settings { try check(Librados.set(cluster, key, value)) }
-            try check(Librados.connect(cluster))
-            try check(Librados.openPool(cluster, name, &opened))
-        } catch {
-            Librados.shutDown(cluster)
-            throw error
-        }
-        guard let opened else { throw .inputOutput }
-        Librados.setNamespace(opened, space)
-        // Locks are renewed there as well.
-        Librados.answerWhenFull(opened)
-        (self.cluster, pool) = (cluster, opened)
+        // Before librados begins threads.
+        memory = .shared
+        place = RadosHandles.Place(pool: name, namespace: space)
+        handles = try RestingConnections.shared.take(place)
     }
 
     deinit {
         endWatches()
-        Librados.closePool(pool)
-        Librados.shutDown(cluster)
+        RestingConnections.shared.giveBack(
+            handles, of: place, isUnused: !isUsed.load(ordering: .sequentiallyConsistent))
     }
+
+    private func noteUse() { isUsed.store(true, ordering: .sequentiallyConsistent) }
 
     // MARK: Requests that run beside others
 
@@ -65,6 +41,8 @@ package final class RadosConnection: PoolConnection, @unchecked Sendable {
         _ steps: [ClusterPool.Step], on object: String, version: UInt64?, _ whenFull: ClusterPool.WhenFull,
         _ ended: Answered?
     ) throws(Errno) -> any PoolRequest {
+        noteUse()
+        memory.noteRequest(bytes: steps.reduce(0) { $0 + $1.byteCount })
         guard let write = Librados.makeWrite() else { throw Errno(ENOMEM) }
         defer { Librados.releaseWrite(write) }
         if let version { Librados.addVersionCheck(write, version) }
@@ -100,6 +78,7 @@ package final class RadosConnection: PoolConnection, @unchecked Sendable {
         _ object: String, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer, _ ended: Answered?
     ) throws(Errno) -> any PoolRequest {
         guard let start = bytes.baseAddress else { throw Errno(EINVAL) }
+        memory.noteRequest(bytes: bytes.count)
         return try RadosRequest.begin(pool, ended) {
             Librados.startRead(pool, object, $0, start, bytes.count, offset)
         }
@@ -107,12 +86,51 @@ package final class RadosConnection: PoolConnection, @unchecked Sendable {
 
     package func willWait(for objects: Set<String>?) {}
 
+    package func noteSecond() { memory.noteSecond() }
+
     // MARK: An object
 
     package func size(of object: String) throws(Errno) -> UInt64 {
         var (size, time) = (UInt64(0), time_t(0))
         try check(Librados.status(pool, object, &size, &time))
         return size
+    }
+
+    package func sizes(of objects: [String]) throws(Errno) -> [UInt64?] {
+        let count = objects.count
+        let sizes = UnsafeMutablePointer<UInt64>.allocate(capacity: count)
+        let times = UnsafeMutablePointer<time_t>.allocate(capacity: count)
+        var begun: [Librados.Handle] = []
+        defer {
+            sizes.deallocate()
+            times.deallocate()
+            for completion in begun { Librados.release(completion) }
+        }
+        var failure: Int32 = 0
+        for (index, object) in objects.enumerated() {
+            var made: Librados.Handle?
+            failure = Librados.makeCompletion(nil, nil, &made)
+            guard failure == 0, let completion = made else { break }
+            failure = Librados.startStatus(pool, object, completion, sizes + index, times + index)
+            if failure != 0 {
+                Librados.release(completion)
+                break
+            }
+            begun.append(completion)
+        }
+        // The memory belongs to the requests until each is answered.
+        let results = begun.map { completion in
+            _ = Librados.wait(completion)
+            return Librados.result(completion)
+        }
+        try check(failure)
+        guard results.count == count else { throw Errno(ENOMEM) }
+        var found: [UInt64?] = []
+        for (index, result) in results.enumerated() {
+            if result != -ENOENT { try check(result) }
+            found.append(result == -ENOENT ? nil : sizes[index])
+        }
+        return found
     }
 
     package func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64 {
@@ -128,7 +146,10 @@ package final class RadosConnection: PoolConnection, @unchecked Sendable {
             usleep(Self.answerPauseMicroseconds)
         }
         // They belong to a request that was not answered, until the process ends.
-        if begun == 0, Librados.isComplete(completion) == 0 { throw Errno(ETIMEDOUT) }
+        if begun == 0, Librados.isComplete(completion) == 0 {
+            noteUse()
+            throw Errno(ETIMEDOUT)
+        }
         defer {
             size.deallocate()
             time.deallocate()
@@ -149,6 +170,7 @@ package final class RadosConnection: PoolConnection, @unchecked Sendable {
     }
 
     package func take(_ lock: ClusterLock, of object: String) throws(Errno) {
+        noteUse()
         var duration = timeval(tv_sec: Int(lock.seconds), tv_usec: 0)
         let mayRenew: UInt8 = 1
         try check(Librados.lock(pool, object, ClusterLock.name, lock.cookie, "", &duration, mayRenew))
@@ -197,6 +219,29 @@ package final class RadosConnection: PoolConnection, @unchecked Sendable {
         }
         try check(status)
         try check(Librados.waitForMap(cluster))
+    }
+
+    package func namesInAllGroups(prefix: String) throws(Errno) -> [String]? {
+        guard let text = answer(to: #"{"prefix": "osd pool ls", "detail": "detail"}"#),
+            let count = PlacementGroups.count(ofPool: Librados.poolNumber(pool), place.pool, in: text)
+        else { return nil }
+        // Requests from now on have a map that is no older than the monitor's answer.
+        try check(Librados.waitForMap(cluster))
+        return PlacementGroups.names(prefix, namespace: place.namespace, groups: count)
+    }
+
+    /// A monitor's answer to a command; nil if it refuses that.
+    private func answer(to command: String) -> String? {
+        var made: UnsafeMutablePointer<CChar>?
+        var count = 0
+        let status = command.withCString { text in
+            var commands: [UnsafePointer<CChar>?] = [text]
+            return Librados.command(cluster, &commands, 1, nil, 0, &made, &count, nil, nil)
+        }
+        guard let made else { return nil }
+        defer { Librados.free(made) }
+        guard status >= 0 else { return nil }
+        return String(decoding: UnsafeRawBufferPointer(start: made, count: count), as: UTF8.self)
     }
 }
 

@@ -9,7 +9,8 @@ package import LinuxIO
 package final class RecentBytes: @unchecked Sendable {
     private enum Content {
         case written([UInt8])
-        case read(StartedRead)
+        /// Of bytes that were asked for, or of the surroundings of a page; see `readAround`.
+        case read(StartedRead, isAround: Bool)
     }
 
     private let pool: ClusterPool
@@ -22,7 +23,7 @@ package final class RecentBytes: @unchecked Sendable {
     /// Smaller reads are of pages, which have a cache of their own: what is around these is read, see `PageStreams`.
     private static let readBytesMin = 64 << 10
     /// One that waits for the beginning of what is read ahead need not wait for all of it.
-    private static let aheadBytesMax = 1 << 20
+    private static let aheadBytesMax = StartedRead.usualBytesMax
 
     package init(_ pool: ClusterPool) { self.pool = pool }
 
@@ -40,7 +41,9 @@ package final class RecentBytes: @unchecked Sendable {
     package func read(
         _ reads: [ClusterPool.Read], within surroundings: Range<UInt64>? = nil
     ) throws(Errno) -> Bool {
-        if let surroundings, let page = reads.first, reads.count == 1 { readAround(page, surroundings) }
+        if let surroundings, let page = reads.first, reads.count == 1, !isForeseen(page) {
+            readAround(page, surroundings)
+        }
         var waiting: [(read: ClusterPool.Read, part: RecentParts<Content>.Part)] = []
         var others: [ClusterPool.Read] = []
         for read in reads {
@@ -60,6 +63,13 @@ package final class RecentBytes: @unchecked Sendable {
         return exist
     }
 
+    /// Whether a page itself was asked for before: then so are the pages after it, wherever they are.
+    private func isForeseen(_ page: ClusterPool.Read) -> Bool {
+        let content = lock.withLock { parts.part(with: page.object, page.range)?.content }
+        if case .read(_, isAround: false) = content { return true }
+        return false
+    }
+
     /// Begins to read what is around a page and after it, if others near it were read just before: a directory's rows
     /// lie in thousands of pages, mostly in order, and each would take a round trip.
     private func readAround(_ page: ClusterPool.Read, _ surroundings: Range<UInt64>) {
@@ -68,7 +78,8 @@ package final class RecentBytes: @unchecked Sendable {
             for window in ahead where window.overlaps(surroundings) {
                 for piece in parts.pieces(of: page.object, window.clamped(to: surroundings))
                 where piece.part == nil {
-                    if begin(page.object, piece.range, atLeast: 1) == nil { return }
+                    let part = begin(page.object, piece.range, atLeast: 1, isAround: true)
+                    if part == nil { return }
                 }
             }
         }
@@ -85,10 +96,25 @@ package final class RecentBytes: @unchecked Sendable {
                     from: UnsafeRawBufferPointer(rebasing: $0[offset..<offset + read.bytes.count]))
             }
             return true
-        case .read(let started):
+        case .read(let started, _):
             if let exists = started.copy(from: offset, to: read.bytes) { return exists }
             replace(part.object, part.range)
             return try readNow([read])
+        }
+    }
+
+    /// Lends bytes that are kept, or being read, to `body`, and returns its result. Nil if none has all of them.
+    package func lend(
+        _ object: String, _ range: Range<UInt64>, to body: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool? {
+        guard let part = lock.withLock({ parts.part(with: object, range) }) else { return nil }
+        let offset = Int(range.lowerBound - part.range.lowerBound)
+        switch part.content {
+        case .written(let bytes):
+            return bytes.withUnsafeBytes {
+                body(UnsafeRawBufferPointer(rebasing: $0[offset..<offset + range.count]))
+            }
+        case .read(let started, _): return started.lend(offset..<offset + range.count, to: body)
         }
     }
 
@@ -119,12 +145,14 @@ package final class RecentBytes: @unchecked Sendable {
     /// With the lock held: so a write that begins after this look removes the part, by `replace`. Nil if a write
     /// to the object is on its way, which would have to be waited for, or if the range is small.
     private func begin(
-        _ object: String, _ range: Range<UInt64>, atLeast bytes: Int
+        _ object: String, _ range: Range<UInt64>, atLeast bytes: Int,
+        isAround: Bool = false
     ) -> RecentParts<Content>.Part? {
         guard range.count >= bytes, !pool.mayHaveWrites(to: object),
             let started = pool.startReading(object, range)
         else { return nil }
-        let part = RecentParts<Content>.Part(object: object, range: range, content: .read(started))
+        let part = RecentParts<Content>.Part(
+            object: object, range: range, content: .read(started, isAround: isAround))
         for removed in parts.insert(part) { cancel(removed) }
         return part
     }
@@ -146,6 +174,6 @@ package final class RecentBytes: @unchecked Sendable {
 
     /// Somebody who waits for it reads the bytes by itself.
     private func cancel(_ part: RecentParts<Content>.Part) {
-        if case .read(let started) = part.content { started.cancel() }
+        if case .read(let started, _) = part.content { started.cancel() }
     }
 }

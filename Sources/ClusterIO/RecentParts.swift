@@ -37,6 +37,14 @@ struct RecentParts<Content> {
         return pieces
     }
 
+    /// The part that has all of a range; nil if none has.
+    func part(with object: String, _ range: Range<UInt64>) -> Part? {
+        parts.last {
+            $0.range.lowerBound <= range.lowerBound && range.upperBound <= $0.range.upperBound
+                && $0.object == object
+        }
+    }
+
     /// Keeps a part, instead of all that has some of its bytes. Returns what is no longer kept.
     mutating func insert(_ part: Part) -> [Part] {
         var removed = remove(part.object, part.range)

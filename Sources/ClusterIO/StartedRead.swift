@@ -6,6 +6,8 @@ import LinuxIO
 /// Unchecked Sendable: `answer` and `request` are guarded by `lock`; the bytes are not changed once there is an answer.
 final class StartedRead: @unchecked Sendable {
     private let bytes: UnsafeMutableRawBufferPointer
+    /// Of the pool, `bytes` being its beginning; nil for a buffer of its own.
+    private let pooled: UnsafeMutableRawBufferPointer?
     /// Set before anybody else has this object.
     private var begun: (any PoolRequest)?
     private let lock = Lock()
@@ -21,9 +23,11 @@ final class StartedRead: @unchecked Sendable {
         _ budget: ReadBudget
     ) {
         guard budget.takeAtOnce(range.count) else { return nil }
+        let isUsual = (Self.usualBytesMax / 2...Self.usualBytesMax).contains(range.count)
+        pooled = isUsual ? Self.pool.take() : nil
         bytes =
-            range.count == Self.pool.bufferBytes
-            ? Self.pool.take() : .allocate(byteCount: range.count, alignment: 4096)
+            pooled.map { UnsafeMutableRawBufferPointer(rebasing: $0[..<range.count]) }
+            ?? .allocate(byteCount: range.count, alignment: 4096)
         self.budget = budget
         request = meter.begin(.read, bytes: range.count)
         do throws(Errno) {
@@ -36,10 +40,12 @@ final class StartedRead: @unchecked Sendable {
         }
     }
 
-    deinit { if bytes.count == Self.pool.bufferBytes { Self.pool.give(bytes) } else { bytes.deallocate() } }
+    deinit { if let pooled { Self.pool.give(pooled) } else { bytes.deallocate() } }
 
-    /// Of reads as large as any, which are most of a photo's: fresh memory would take as long as the copying.
-    private static let pool = BufferPool(bufferBytes: 1 << 20, keptMax: 8)
+    /// 1 MiB of a file with the overhead of its chunks.
+    static let usualBytesMax = (1 << 20) + (8 << 10)
+    /// Of reads that are about as large, which are most of a photo's: fresh memory would take as long as the copying.
+    private static let pool = BufferPool(bufferBytes: usualBytesMax, keptMax: 12)
 
     private func end(_ result: Int32) {
         lock.withLock {
@@ -59,17 +65,28 @@ final class StartedRead: @unchecked Sendable {
     /// Waits for the answer, and copies the bytes from an offset on. Those that the object lacks are zeros. Returns
     /// whether there is such an object; nil if reading failed.
     func copy(from offset: Int, to buffer: UnsafeMutableRawBufferPointer) -> Bool? {
-        let answer = lock.withLock { () -> Int32 in
-            while true {
-                if let answer = self.answer { return answer }
-                hasEnded.wait(lock)
-            }
-        }
+        let answer = wait()
         guard answer >= 0 || answer == -ENOENT else { return nil }
         let found = max(0, min(Int(max(answer, 0)) - offset, buffer.count))
         buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + found]))
         UnsafeMutableRawBufferPointer(rebasing: buffer[found...]).initializeMemory(
             as: UInt8.self, repeating: 0)
         return answer >= 0
+    }
+
+    /// Waits for the answer, and lends a range of the bytes to `body`. Nil if the object lacks some of them, or reading
+    /// failed.
+    func lend(_ range: Range<Int>, to body: (UnsafeRawBufferPointer) -> Bool) -> Bool? {
+        guard Int(wait()) >= range.upperBound else { return nil }
+        return body(UnsafeRawBufferPointer(rebasing: bytes[range]))
+    }
+
+    private func wait() -> Int32 {
+        lock.withLock {
+            while true {
+                if let answer { return answer }
+                hasEnded.wait(lock)
+            }
+        }
     }
 }

@@ -33,6 +33,12 @@ final class PageOverlay: PageStorage, @unchecked Sendable {
         }
     }
 
+    var readsTakeRoundTrips: Bool { base.readsTakeRoundTrips }
+
+    func willReadPages(_ soon: ArraySlice<UInt32>, later: ArraySlice<UInt32>) {
+        base.willReadPages(soon, later: later)
+    }
+
     func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer) {
         lock.withLock {
             changed[index] = [UInt8](bytes)

@@ -53,14 +53,32 @@ enum PageVFS {
     /// `Unmanaged` holds a class, but no existential.
     private final class Holder {
         let storage: any PageStorage
-        init(_ storage: any PageStorage) { self.storage = storage }
+        /// Nil where nothing is gained by asking for pages ahead.
+        private var walks: TreeWalks?
+
+        init(_ storage: any PageStorage) {
+            self.storage = storage
+            if storage.readsTakeRoundTrips { walks = TreeWalks() }
+        }
+
+        /// Notes that SQLite has read a page.
+        func noteRead(_ index: Int, _ page: UnsafeRawBufferPointer) {
+            guard let found = walks?.read(UInt32(index), page) else { return }
+            for next in found { storage.willReadPages(next.soon, later: next.later) }
+        }
+
+        func noteWritten(_ index: Int) { walks?.wrote(UInt32(index)) }
     }
 
-    private static func storage(_ file: UnsafeMutablePointer<sqlite3_file>?) -> any PageStorage {
+    private static func holder(_ file: UnsafeMutablePointer<sqlite3_file>?) -> Holder {
         guard
             let holder = UnsafeMutableRawPointer(file)?.assumingMemoryBound(to: File.self).pointee.storage
         else { preconditionFailure("SQLite uses only files that were opened") }
-        return holder.takeUnretainedValue().storage
+        return holder.takeUnretainedValue()
+    }
+
+    private static func storage(_ file: UnsafeMutablePointer<sqlite3_file>?) -> any PageStorage {
+        holder(file).storage
     }
 
     // MARK: The file system
@@ -130,7 +148,7 @@ enum PageVFS {
         methods.pointee.xRead = { file, out, count, offset in
             guard let out else { return SQLITE_MISUSE }
             let bytes = UnsafeMutableRawBufferPointer(start: out, count: Int(count))
-            return PageVFS.read(PageVFS.storage(file), bytes, Int(offset))
+            return PageVFS.read(PageVFS.holder(file), bytes, Int(offset))
         }
         methods.pointee.xWrite = { file, source, count, offset in
             guard let source, Int(count) == Geometry.pageBytes, Int(offset) % Geometry.pageBytes == 0 else {
@@ -139,7 +157,9 @@ enum PageVFS {
             // Larger than a map allows.
             guard Int(offset) / Geometry.pageBytes < MapLayout.pagesMax else { return SQLITE_FULL }
             let bytes = UnsafeRawBufferPointer(start: source, count: Int(count))
-            PageVFS.storage(file).stagePage(UInt32(Int(offset) / Geometry.pageBytes), bytes)
+            let (holder, index) = (PageVFS.holder(file), Int(offset) / Geometry.pageBytes)
+            holder.storage.stagePage(UInt32(index), bytes)
+            holder.noteWritten(index)
             return SQLITE_OK
         }
         methods.pointee.xTruncate = { file, size in
@@ -165,8 +185,9 @@ enum PageVFS {
 
     /// Reads any range within one page; SQLite reads less than a page only of the first one.
     private static func read(
-        _ storage: any PageStorage, _ bytes: UnsafeMutableRawBufferPointer, _ offset: Int
+        _ holder: Holder, _ bytes: UnsafeMutableRawBufferPointer, _ offset: Int
     ) -> Int32 {
+        let storage = holder.storage
         let page = offset / Geometry.pageBytes
         let within = offset % Geometry.pageBytes
         guard within + bytes.count <= Geometry.pageBytes else { return PageVFS.ioErrorRead }
@@ -177,6 +198,7 @@ enum PageVFS {
         do throws(StoreError) {
             if bytes.count == Geometry.pageBytes {
                 try storage.readPage(UInt32(page), into: bytes)
+                holder.noteRead(page, UnsafeRawBufferPointer(bytes))
             } else {
                 let whole = UnsafeMutableRawBufferPointer.allocate(
                     byteCount: Geometry.pageBytes, alignment: 16)

@@ -42,21 +42,19 @@ final class ExportRun {
     private let hasVersions: Bool
     private let limits: Limits
     private let caller = Caller(uid: geteuid(), gid: getegid())
-    /// Shown on standard error.
     let progress: TransferProgress
     private(set) var report = ExportReport()
     private var pending: [PendingFile] = []
     private var pendingBytes: UInt64 = 0
     /// For files with several names: the first path that was written.
     private var written: [UInt64: HostPath] = [:]
-    /// Directories already entered: each is exported once, even if one was put into itself.
-    private var entered: Set<UInt64> = []
-    /// The same directories on the target, where names that differ in case may be the same.
+    /// Directories already entered on the target, where names that differ in case may be the same.
     private var enteredOnTarget: Set<FileIdentity> = []
     /// Directories whose entries are all exported, children before parents. Their modes and times are set last, so that
     /// an interrupted export can still write into them.
     private var directories: [(path: HostPath, shown: HostPath, attributes: Attributes)] = []
     private var unreadable: Set<UInt64> = []
+    private var walk: ExportWalk?
 
     init(
         _ library: Library, to target: ExportTarget, _ form: AlbumForm, special: Bool = false,
@@ -73,7 +71,10 @@ final class ExportRun {
     /// Returns at the end, or early if the user interrupts: then the marker stays, as after an error.
     func run() throws(Failure) {
         defer { for file in pending { remove(file.temporary) } }
-        let top = entries(of: 1, HostPath(""))
+        var top: [DirectoryEntry] = []
+        do throws(FileError) { top = try library.walk.entries(of: 1, versions: hasVersions) } catch {
+            report.addDamaged(HostPath(""))
+        }
         let chosen = ["moments", "albums"].compactMap { name in
             name == "albums" && form == .none ? nil : top.first { $0.name.description == name }
         }
@@ -100,11 +101,27 @@ final class ExportRun {
     }
 
     private func export(_ top: [DirectoryEntry]) throws(Failure) {
+        walk = ExportWalk(
+            top, library.walk, caller, versions: hasVersions, readsEachName: form == .copy,
+            isResumed: target.isResumed)
+        defer { walk = nil }
         let present = target.isResumed ? Set((try? root.list()) ?? []) : []
-        for entry in top {
-            try export(
-                entry, to: root.appending(entry.name), HostPath(entry.name.bytes),
-                isThere: present.contains(entry.name))
+        var around = [EnteredDirectory(path: root, shown: HostPath(""), present: present)]
+        while !wasInterrupted, let step = walk?.next(), let above = around.last {
+            switch step {
+            case .entry(let entry): try export(entry, in: above)
+            case .directory(let entry, let contents):
+                if let entered = try enter(entry, contents, in: above) {
+                    around.append(entered)
+                } else {
+                    walk?.skipDirectory()
+                }
+            case .end:
+                around.removeLast()
+                if let attributes = above.attributes {
+                    directories.append((above.path, above.shown, attributes))
+                }
+            }
         }
         try finishPending()
     }
@@ -126,7 +143,7 @@ final class ExportRun {
         var waiting = chosen.map(\.ino)
         while let directory = waiting.popLast() {
             guard seen.insert(directory).inserted else { continue }
-            for entry in (try? allEntries(of: directory)) ?? [] {
+            for entry in (try? library.walk.entries(of: directory, versions: hasVersions)) ?? [] {
                 guard let attributes = entry.entry?.attributes else { continue }
                 if attributes.isDirectory { waiting.append(entry.ino) }
                 guard attributes.isRegular,
@@ -137,17 +154,6 @@ final class ExportRun {
             }
         }
         progress.state = state
-    }
-
-    private func entries(of ino: UInt64, _ path: HostPath) -> [DirectoryEntry] {
-        do throws(FileError) { return try allEntries(of: ino) } catch {
-            report.addDamaged(path)
-            return []
-        }
-    }
-
-    private func allEntries(of ino: UInt64) throws(FileError) -> [DirectoryEntry] {
-        hasVersions ? try library.walk.entriesWithVersions(of: ino) : try library.walk.entries(of: ino)
     }
 
     /// Runs `body`, and reports its error. Throws if the disk is full.
@@ -162,16 +168,10 @@ final class ExportRun {
 
     // MARK: Entries
 
-    /// - Parameters:
-    ///   - shown: the path in the library, for messages.
-    ///   - isThere: an interrupted run, or somebody else, has left something under exactly this name.
-    private func export(
-        _ entry: DirectoryEntry, to path: HostPath, _ shown: HostPath, isThere: Bool
-    ) throws(Failure) {
-        guard !wasInterrupted, let attributes = entry.entry?.attributes else { return }
-        if attributes.isDirectory {
-            return try exportDirectory(attributes, to: path, shown, isThere: isThere)
-        }
+    private func export(_ entry: DirectoryEntry, in above: EnteredDirectory) throws(Failure) {
+        guard let attributes = entry.entry?.attributes else { return }
+        let (path, shown) = above.paths(of: entry.name)
+        let isThere = above.present.contains(entry.name)
         // A further name is made of the first.
         if form != .copy, attributes.nlink > 1,
             pending.contains(where: { $0.attributes.ino == attributes.ino })
@@ -190,29 +190,25 @@ final class ExportRun {
         }
     }
 
-    private func exportDirectory(
-        _ attributes: Attributes, to path: HostPath, _ shown: HostPath, isThere: Bool
-    ) throws(Failure) {
+    /// Nil if nothing in a directory can be exported, which is reported.
+    private func enter(
+        _ entry: DirectoryEntry, _ contents: ExportWalk.Contents, in above: EnteredDirectory
+    ) throws(Failure) -> EnteredDirectory? {
+        guard let attributes = entry.entry?.attributes else { return nil }
+        let (path, shown) = above.paths(of: entry.name)
         let present = try reporting(shown) { () throws(Errno) in
-            try enter(attributes, path, shown, isThere: isThere)
+            if contents == .repeated { throw Errno(ELOOP) }
+            return try enter(attributes, path, shown, isThere: above.present.contains(entry.name))
         }
-        guard let present else { return }
-        for entry in entries(of: attributes.ino, shown) {
-            try export(
-                entry, to: path.appending(entry.name), shown.appending(entry.name),
-                isThere: present.contains(entry.name))
-        }
-        directories.append((path, shown, attributes))
+        guard let present else { return nil }
+        if contents == .unreadable { report.addDamaged(shown) }
+        return EnteredDirectory(path: path, shown: shown, present: present, attributes: attributes)
     }
 
     /// Makes a directory, or takes that of an interrupted run. Returns the names in it.
     private func enter(
         _ attributes: Attributes, _ path: HostPath, _ shown: HostPath, isThere: Bool
     ) throws(Errno) -> Set<Name> {
-        // Each name of a file has its versions beside it.
-        guard SpaceWalk.isOfVersions(attributes.ino) || entered.insert(attributes.ino).inserted else {
-            throw Errno(ELOOP)
-        }
         var present: Set<Name> = []
         if target.isResumed, let found = try? path.status() {
             if found.isDirectory, isThere || !enteredOnTarget.contains(found.identity) {
@@ -248,7 +244,10 @@ final class ExportRun {
         }
         let predecessor = try predecessor(attributes, path, isThere: isThere)
         if wasInterrupted { return }
-        if case .same = predecessor { return try passOver(attributes, path, shown) }
+        if case .same = predecessor {
+            walk?.passOver()
+            return try passOver(attributes, path, shown)
+        }
         let temporary = target.temporary(pending.count)
         let descriptor = try temporary.open(O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         var isDone = false
@@ -398,6 +397,7 @@ final class ExportRun {
                     return false
                 }
                 note(upTo: offset + UInt64(bytes.count))
+                walk?.read(upTo: end)
                 return !wasInterrupted
             }
         } catch {

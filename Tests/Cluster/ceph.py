@@ -48,9 +48,13 @@ osd scrub backoff ratio = 0
 osd scrub interval randomize ratio = 0
 bluestore block path =
 bluestore block create = true
-bluestore block size = 8589934592
+bluestore block size = {disk}
 bluestore cache autotune = false
 bluestore cache size = 134217728
+[mgr]
+mgr data = {dir}/mgr
+mgr initial modules =
+mgr stats period = 1
 [client]
 log file =
 objecter timeout = 2
@@ -71,6 +75,9 @@ class Cluster:
     """Started when made; `end` kills it and removes its directory. Each object is on `copies` of its `osds`."""
 
     POOL = "photos"
+    DISK_BYTES = 8 << 30
+    # A lease lasts for less than a second here.
+    LAGGY_CHECKS = 5
 
     def __init__(self, directory, osds=1, copies=1):
         self.dir = pathlib.Path(directory)
@@ -80,13 +87,17 @@ class Cluster:
         self.pids = {}
         port, fsid = free_port(), uuid.uuid4()
         self.configuration.write_text(
-            SETTINGS.format(dir=self.dir, port=port, fsid=fsid, copies=copies)
+            SETTINGS.format(dir=self.dir, port=port, fsid=fsid, copies=copies, disk=self.DISK_BYTES)
         )
         keys = self.dir / "keyring"
         for client, caps in [
             ("mon.", ["mon", "allow *"]),
-            ("client.admin", ["mon", "allow *", "osd", "allow *"]),
-            *[(f"osd.{osd}", ["mon", "allow profile osd", "osd", "allow *"]) for osd in range(osds)],
+            ("client.admin", ["mon", "allow *", "osd", "allow *", "mgr", "allow *"]),
+            ("mgr.x", ["mon", "allow profile mgr", "osd", "allow *"]),
+            *[
+                (f"osd.{osd}", ["mon", "allow profile osd", "osd", "allow *", "mgr", "allow profile osd"])
+                for osd in range(osds)
+            ],
         ]:
             pairs = [word for pair in zip(caps[::2], caps[1::2]) for word in ["--cap", *pair]]
             new = [] if keys.exists() else ["--create-keyring"]
@@ -126,6 +137,17 @@ class Cluster:
         with rados.Rados(conffile=str(self.configuration)) as client, client.open_ioctx(self.POOL) as pool:
             yield pool
 
+    def client_number(self):
+        """The number of a client that connects now: the monitor gives each one a higher one, by equal steps."""
+        with rados.Rados(conffile=str(self.configuration)) as client:
+            return client.get_instance_id()
+
+    def connections(self, body):
+        """How many clients connect while a function runs, by the monitor's numbers."""
+        first, second = self.client_number(), self.client_number()
+        body()
+        return (self.client_number() - second) // (second - first) - 1
+
     def ceph(self, *words):
         return self.run("ceph", "--connect-timeout", "20", *words)
 
@@ -141,6 +163,26 @@ class Cluster:
         process = self.pids.pop(f"osd.{osd}")
         process.kill()
         process.wait()
+
+    def stop_osd(self, osd=0):
+        """Stops an OSD's process; `continue_osd` follows."""
+        self.pids[f"osd.{osd}"].send_signal(signal.SIGSTOP)
+
+    def continue_osd(self, osd=0):
+        """Lets a stopped OSD go on. Returns whether it had to be told to begin anew.
+
+        A group whose lease ended meanwhile is laggy: it holds requests back until the lease is renewed. In a group
+        with one OSD nothing ends that, though the lease is renewed: the requests wait for good, those of any client
+        (github.com/ceph/ceph-container/issues/1682). Once it is taken for down, the OSD comes back by itself.
+        """
+        self.pids[f"osd.{osd}"].send_signal(signal.SIGCONT)
+        for _ in range(self.LAGGY_CHECKS):
+            time.sleep(1)
+            answers = [self.ask_osd(osd, prefix="query", pgid=group) for group in self.groups()]
+            if not any(answer and "laggy" in answer["state"] for answer in answers):
+                return False
+        self.ceph("osd", "down", osd)
+        return True
 
     def lose_osd(self, osd):
         """Kills an OSD for good, with its disk. Others get its copies."""
@@ -160,10 +202,14 @@ class Cluster:
 
     def groups(self):
         """The pool's placement groups, and for each the OSD that answers for it."""
-        pools = json.loads(self.ceph("osd", "dump", "-f", "json"))["pools"]
-        pool = next(pool for pool in pools if pool["pool_name"] == self.POOL)
+        pool = self.pool_details()
         groups = [f"{pool['pool']}.{number:x}" for number in range(pool["pg_num"])]
         return {group: json.loads(self.ceph("pg", "map", group, "-f", "json"))["acting"][0] for group in groups}
+
+    def pool_details(self):
+        """What the cluster's map says of the pool."""
+        pools = json.loads(self.ceph("osd", "dump", "-f", "json"))["pools"]
+        return next(pool for pool in pools if pool["pool_name"] == self.POOL)
 
     def wait_for_recovery(self):
         """Until each object is on as many OSDs as it should be."""
@@ -195,6 +241,51 @@ class Cluster:
         for osd in {name.removeprefix("osd.") for name in self.pids if name.startswith("osd.")}:
             for name in ["deep_scrub_interval", "scrub_max_interval", "scrub_min_interval"]:
                 self.ask_osd(osd, prefix="config set", var=f"osd_{name}", val=[str(seconds)])
+
+    def start_manager(self):
+        """Starts the daemon that counts what pools have, if it does not run: without it a quota has no effect."""
+        if "mgr" in self.pids:
+            return
+        (self.dir / "mgr").mkdir()
+        self.start("mgr", "ceph-mgr", "-i", "x")
+
+    def set_groups(self, count):
+        """Has the manager split the pool's placement groups, or merge them, until there are so many."""
+        self.start_manager()
+        self.ceph("osd", "pool", "set", self.POOL, "pg_autoscale_mode", "off")
+        self.ceph("osd", "pool", "set", self.POOL, "pg_num", count)
+
+    def pool_bytes(self):
+        """The bytes of the pool as the manager has counted them."""
+        self.start_manager()
+        for _ in range(120):
+            pools = json.loads(self.ceph("df", "-f", "json"))["pools"]
+            found = [pool["stats"]["stored"] for pool in pools if pool["name"] == self.POOL]
+            if found and found[0] > 0:
+                return found[0]
+            time.sleep(0.5)
+        raise RuntimeError("the manager counts nothing")
+
+    def set_quota(self, count):
+        """Limits the pool to so many bytes; 0 for no limit."""
+        self.start_manager()
+        self.ceph("osd", "pool", "set-quota", self.POOL, "max_bytes", count)
+
+    def reads(self, osd=0):
+        """Requests to read from objects that an OSD has answered."""
+        return self.ask_osd(osd, prefix="perf dump")["osd"]["op_r"]
+
+    def disk_bytes(self, osd=0):
+        """The bytes of an OSD's disk that are in use."""
+        counters = self.ask_osd(osd, prefix="perf dump")
+        return counters["bluestore"]["bluestore_allocated"] + counters["bluefs"]["db_used_bytes"]
+
+    def set_full_ratio(self, ratio):
+        """From which part of its disk on an OSD takes itself for full."""
+        steps = [("nearfull", ratio - 0.002), ("backfillfull", ratio - 0.001), ("full", ratio)]
+        # Each must be lower than the next one at any time.
+        for name, part in reversed(steps) if ratio > 0.9 else steps:
+            self.ceph("osd", f"set-{name}-ratio", f"{part:.4f}")
 
     def set_full(self, isFull):
         """Makes the cluster take itself for full, or no longer."""

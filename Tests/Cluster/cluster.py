@@ -23,7 +23,9 @@ import spaces
 from beside import beside
 from busy import busy, memory
 from desk import VAULT, Desk, Failed, put, require
+from full import filled
 from kills import losses, rounds
+from stopped import killed
 
 
 # Without a sign of life for so long, the OSD forgets that a mount listens for messages.
@@ -57,6 +59,7 @@ def promises(desk):
     same(b)
     desk.unmount(b)
     desk.check()
+    connections(desk, content)
     print("cluster: a copy in files, and one of it on the cluster")
     desk.obscura("backup", VAULT, "copy", "--quiet")
     desk.check("copy")
@@ -71,6 +74,7 @@ def promises(desk):
     desk.kill(a)
     desk.mount(a)
     same(a, {**content, "killed": b"synced"})
+    many(desk)
     print("cluster: another computer asks for the vault")
     require(socket.gethostname() in desk.elsewhere("check", VAULT, status=5), "the holder's name is not told")
     desk.elsewhere("check", VAULT, status=4, password="a wrong one\n")
@@ -90,13 +94,27 @@ def promises(desk):
         require("nothing is damaged" in desk.elsewhere("check", VAULT), "a check after it was handed over")
         print(f"cluster: handed over and checked in {time.monotonic() - began:.1f} s")
         require(not os.path.ismount(a), "it was handed over and is mounted")
+        # Whoever asks the next holder would wait for this one's answer too.
+        watchers = desk.cluster.run("rados", "-p", desk.cluster.POOL, "listwatchers", "family/header")
+        require(not watchers.strip(), f"a mount that was handed over still listens: {watchers}")
         try:
             file.seek(4_000_000)
             file.read(100)
             raise Failed("a file is read from a mount that was handed over")
         except OSError as error:
             require(error.errno in [errno.ENOTCONN, errno.ECONNABORTED], f"a file of a former mount: {error}")
+    print("cluster: it asks while much is on its way")
+    desk.mount(a, "-o", "share=handover")
+    copied = {f"copied{number}": random.randbytes(3_000_000) for number in range(20)}
+    for name, some in copied.items():
+        (a / "albums" / name).write_bytes(some)
+    began = time.monotonic()
+    require("nothing is damaged" in desk.elsewhere("check", VAULT), "a check after much was handed over")
+    print(f"cluster: handed over and checked in {time.monotonic() - began:.1f} s")
     desk.mount(a)
+    same(a, copied)
+    for name in copied:
+        (a / "albums" / name).unlink()
     same(a, {**content, "killed": b"synced", "shared": b"before", "open": b"still here"})
     print("cluster: a stopped mount whose vault another one took")
     pid = desk.stop(a)
@@ -172,46 +190,42 @@ def promises(desk):
     desk.unmount(a)
 
 
-def killed(desk, content):
-    """Programs that are killed while the OSD is stopped end; the mount goes on with it."""
-    print("cluster: programs that are killed while the OSD is stopped")
+def connections(desk, content):
+    """A command connects once, though it looks at the vault before it opens it; a mount's process once more."""
+    print("cluster: connections of commands")
     a = desk.places[0]
-    name = next(name for name, some in content.items() if len(some) > 4_000_000)
-    place = a / "albums/stopped"
-    for directory in ["", "from", "into", "gone", "open", "list"]:
-        (place / directory).mkdir()
-    for file in ["from/x", "gone/x", *[f"list/{number}" for number in range(200)]]:
-        put(place / file, file.encode())
-    # Nothing is in any cache.
+    for words, body in [
+        ("export", lambda: desk.same(VAULT, content)),
+        ("check", desk.check),
+        ("import", lambda: desk.obscura("import", VAULT, desk.cluster.configuration)),
+        ("info", lambda: desk.obscura("info", VAULT)),
+    ]:
+        made = desk.cluster.connections(body)
+        require(made == 1, f"{words} connects {made} times")
+    made = desk.cluster.connections(lambda: desk.mount(a))
+    require(made == 2, f"a mount connects {made} times")
+    made = desk.cluster.connections(lambda: desk.unmount(a))
+    require(made == 0, f"an unmount connects {made} times")
+
+
+def many(desk):
+    """Taking a vault over takes a request for each placement group, not for each object."""
+    print("cluster: a killed mount of a vault with many objects")
+    a, vault, objects = desk.places[1], "ceph:photos/many", 3000
+    desk.obscura("create", vault, "--spaces", 1)
+    with desk.cluster.pool() as pool:
+        begun = [pool.aio_write_full(f"many/{2000 + number // 16:06}.{number % 16}", b"x") for number in range(objects)]
+        for write in begun:
+            write.wait_for_complete()
+    desk.mount(a, vault=vault)
+    put(a / "albums/killed", b"synced")
+    desk.kill(a)
+    before = desk.cluster.reads()
+    desk.mount(a, vault=vault)
+    reads = desk.cluster.reads() - before
+    require(reads < objects / 2, f"{reads} reads to take over a vault of {objects} objects")
+    require((a / "albums/killed").read_bytes() == b"synced", "what was synced is not there")
     desk.unmount(a)
-    desk.mount(a)
-    desk.cluster.pids["osd.0"].send_signal(signal.SIGSTOP)
-    try:
-        commands = [
-            ["cat", f"../{name}"], ["ls", "-l", "list"], ["mv", "from/x", "into/y"], ["rm", "gone/x"],
-            ["dd", "if=/dev/zero", "of=written", "bs=1M", "count=80"], ["find", a, "-type", "f"],
-            ["sh", "-c", f"exec 3>open/x; echo accepted >&3; exec cat ../{name}"],
-        ]
-        programs = [
-            subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for command in commands
-        ]
-        time.sleep(5)
-        for command, program in zip(commands, programs):
-            require(program.poll() is None, f"{command[0]} does not wait for a stopped OSD")
-            program.kill()
-        for command, program in zip(commands, programs):
-            try:
-                program.wait(60)
-            except subprocess.TimeoutExpired:
-                raise Failed(f"{command[0]} is killed and waits") from None
-    finally:
-        desk.cluster.pids["osd.0"].send_signal(signal.SIGCONT)
-    require((a / "albums" / name).read_bytes() == content[name], f"{name} differs")
-    require((place / "from/x").exists() != (place / "into/y").exists(), "a file is moved by half")
-    desk.unmount(a)
-    desk.check()
-    desk.mount(a)
 
 
 def changed(desk):
@@ -333,6 +347,7 @@ def main():
             beside(desk)
             busy(desk)
             memory(desk)
+            filled(desk)
         rounds(desk, arguments.rounds, arguments.seed)
         spaces.rounds(desk, arguments.rounds, arguments.seed)
         print("cluster: all good")

@@ -8,7 +8,8 @@ from desk import VAULT, Desk, Failed, put, require
 
 
 def rounds(desk, count, seed):
-    """Random ends of mounts and of the OSD. `synced` are the contents that fsync(2) promised."""
+    """Random ends of mounts and of the OSD, while placement groups are split and merged. `synced` are the contents that
+    fsync(2) promised."""
     choose = random.Random(seed)
     synced, unsure = {}, {}
     stopped = []
@@ -24,6 +25,8 @@ def rounds(desk, count, seed):
             found = (place / "albums" / name).read_bytes()
             require(found in [some, *unsure.get(name, [])], f"seed {seed}, round {number}: {name} is lost")
         unsure = {}
+        if choose.random() < 0.3:
+            desk.cluster.set_groups(choose.choice([4, 8, 11, 16, 32]))
         for _ in range(choose.randrange(1, 8)):
             name, some = f"f{choose.randrange(30)}", choose.randbytes(choose.choice([10, 5_000, 300_000, 3_000_000]))
             if choose.random() < 0.15:
@@ -46,7 +49,8 @@ def rounds(desk, count, seed):
             stopped.append((desk.stop(place), place))
         else:
             desk.unmount(place)
-        print(f"cluster: seed {seed}, round {number}: {len(synced)} files", flush=True)
+        groups = desk.cluster.pool_details()["pg_num"]
+        print(f"cluster: seed {seed}, round {number}: {len(synced)} files, {groups} groups", flush=True)
     for place in desk.places:
         desk.kill(place)
     desk.mount(desk.places[0])

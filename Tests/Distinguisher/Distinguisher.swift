@@ -181,6 +181,7 @@ public struct Distinguisher: Sendable {
         defer { host.leave() }
         let vault = host.mountPoint + "/vault"
         let player = player(vault, history, world, stretcher)
+        player.isCounted = true
         player.pause = { host.sync() }
         player.actionMilliseconds = actionMilliseconds
         player.rests = rests

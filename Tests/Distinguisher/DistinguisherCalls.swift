@@ -33,6 +33,8 @@ public final class DistinguisherCalls: ForwardingCalls {
     /// Facts about the vault that the leaks use.
     private let spaceCount: Int
     private let written: WrittenBytes?
+    /// How often times are set at most when a host's count of that is to be hidden.
+    private let touchesMax: Int
 
     static let patternBytes = 64 << 10
     /// Of the vaults of the distinguisher.
@@ -43,9 +45,11 @@ public final class DistinguisherCalls: ForwardingCalls {
     static let counterOffset = 3000
 
     public init(
-        leaks: Set<Leak> = [], pattern: [UInt8] = [], spaceCount: Int = 2, written: WrittenBytes? = nil
+        leaks: Set<Leak> = [], pattern: [UInt8] = [], spaceCount: Int = 2, written: WrittenBytes? = nil,
+        touchesMax: Int = .max
     ) {
         self.written = written
+        self.touchesMax = touchesMax
         self.leaks = leaks
         self.pattern = pattern
         self.spaceCount = spaceCount
@@ -187,7 +191,7 @@ public final class DistinguisherCalls: ForwardingCalls {
         try change()
         let (isTouching, vault) = state.withLock { ($0.isTouching, $0.paths[directory] ?? ".") }
         guard isTouching else { return }
-        try real.touch(directory, path, count: count)
+        try real.touch(directory, path, count: min(count, touchesMax))
         if path == Self.shared { levelOwnFiles(vault) }
     }
 

@@ -20,6 +20,8 @@ final class Player: HistoryPlayer {
     var pause: @Sendable () -> Void = {}
     /// How long an action takes at least: sessions are as long as people like, with any actions.
     var actionMilliseconds = 0
+    /// Whether the counters of the vault's host are looked at.
+    var isCounted = false
     /// Whether sessions rest before they end.
     var rests = false
     /// Whether sessions and the vault's creation hide how much they write.
@@ -211,7 +213,9 @@ final class Player: HistoryPlayer {
     }
 
     private func calls() -> DistinguisherCalls {
-        DistinguisherCalls(leaks: leaks, pattern: pattern, spaceCount: history.spaceCount, written: written)
+        DistinguisherCalls(
+            leaks: leaks, pattern: pattern, spaceCount: history.spaceCount, written: written,
+            touchesMax: isCounted ? .max : 1)
     }
 }
 

@@ -152,6 +152,8 @@ final class MemoryConnection: PoolConnection, @unchecked Sendable {
         let request = MemoryRequest(self)
         var answer = PoolAnswer(0)
         do throws(Errno) {
+            let note = pool.locked { pool.noteRead }
+            if let error = note?(object, offset..<offset + UInt64(bytes.count)) { throw error }
             answer.result = try self.request(object) { () throws(Errno) in
                 // It comes after the writes to the object, which are durable then.
                 for index in pending.indices where pending[index].object == object {
@@ -167,10 +169,27 @@ final class MemoryConnection: PoolConnection, @unchecked Sendable {
     }
 
     func size(of object: String) throws(Errno) -> UInt64 {
+        pool.noteSizeWait()
+        return try answeredSize(of: object)
+    }
+
+    private func answeredSize(of object: String) throws(Errno) -> UInt64 {
         try request(object) { () throws(Errno) in
             lastSeen = pool.version(of: object)
             return try pool.file(object).size
         }
+    }
+
+    func sizes(of objects: [String]) throws(Errno) -> [UInt64?] {
+        pool.noteSizeWait()
+        var sizes: [UInt64?] = []
+        for object in objects {
+            do throws(Errno) { sizes.append(try answeredSize(of: object)) } catch {
+                guard error == .noEntry else { throw error }
+                sizes.append(nil)
+            }
+        }
+        return sizes
     }
 
     func size(of object: String, within milliseconds: Int64) throws(Errno) -> UInt64 {
@@ -205,6 +224,10 @@ final class MemoryConnection: PoolConnection, @unchecked Sendable {
         try request(nil) { pool.fence(address) }
     }
 
+    func namesInAllGroups(prefix: String) throws(Errno) -> [String]? {
+        try request(nil) { pool.namesInAllGroups(prefix) }
+    }
+
     // MARK: The pool
 
     func objects() throws(Errno) -> [String] { try request(nil) { pool.objects } }
@@ -215,6 +238,7 @@ final class MemoryConnection: PoolConnection, @unchecked Sendable {
 
     func watch(_ object: String, isGranted: @escaping @Sendable () -> Bool) throws(Errno) {}
     func mendWatches() {}
+    func noteSecond() {}
     func endWatches() {}
     func ask(_ object: String) -> Bool { false }
 }

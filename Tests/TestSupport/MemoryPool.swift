@@ -1,6 +1,6 @@
 import ClusterIO
 import Glibc
-import LinuxIO
+public import LinuxIO
 
 /// A pool of a cluster in memory: its objects are files of a disk in memory, in the directory `/pool`.
 ///
@@ -9,7 +9,7 @@ import LinuxIO
 /// thread: answers are given when somebody waits for them, or begins the next write.
 ///
 /// Requests that were on their way when a client died are in the disk's state: each of their operations may still
-/// happen, until that client is shut out and another one has had an answer about the object.
+/// happen, until that client is shut out and another one has had an answer about an object of the same placement group.
 ///
 /// Unchecked Sendable: all is used under the disk's lock.
 public final class MemoryPool: @unchecked Sendable {
@@ -33,6 +33,14 @@ public final class MemoryPool: @unchecked Sendable {
     private var lastNumber = 0
     /// Requests between two operations of clients that are gone, on average: chosen by the seed.
     private var latePause = 4
+    /// Placement groups: chosen by the seed.
+    private var groups = 16
+    /// Whether clients are told how many there are.
+    private var tellsGroups = true
+    private var hiddenNames = 0
+    /// Requests for the sizes of objects, one or several at once.
+    private var sizeRequests = 0
+    private(set) var noteRead: (@Sendable (String, Range<UInt64>) -> Errno?)?
     /// Operations of clients that are gone.
     private var former: [ObjectOperation] = []
 
@@ -65,8 +73,19 @@ public final class MemoryPool: @unchecked Sendable {
         disk.lock.withLock {
             random = RandomSource(seed)
             latePause = [4, 40, 400][chance(3)]
+            groups = [1, 5, 8, 20][Int(seed % 4)]
         }
     }
+
+    /// Whether clients are told how many placement groups there are, and so can reach all. They are unless it is set.
+    ///
+    /// - Parameter hidden: names that they are not told, of which each reaches a group.
+    public func tellGroups(_ tells: Bool, hiding hidden: Int = 0) {
+        disk.lock.withLock { (tellsGroups, hiddenNames) = (tells, hidden) }
+    }
+
+    /// Placement groups.
+    public var groupCount: Int { disk.lock.withLock { groups } }
 
     /// Makes an object of zeros: the beginning of a test.
     public func plant(_ object: String, bytes: UInt64) {
@@ -78,6 +97,16 @@ public final class MemoryPool: @unchecked Sendable {
             disk.settleAll()
         }
     }
+
+    /// Calls a function before each read of an object, which fails with the error that it returns; nil for none.
+    public func noteReads(_ note: (@Sendable (_ object: String, _ range: Range<UInt64>) -> Errno?)?) {
+        disk.lock.withLock { noteRead = note }
+    }
+
+    /// How often clients waited for the sizes of objects.
+    public var sizeWaits: Int { disk.lock.withLock { sizeRequests } }
+
+    func noteSizeWait() { disk.lock.withLock { sizeRequests += 1 } }
 
     /// Whether a client that was shut out is there still.
     public var hasClientShutOut: Bool {
@@ -257,9 +286,19 @@ public final class MemoryPool: @unchecked Sendable {
             arrive(former.first { $0.object == late.object } ?? late)
         }
         guard let object else { return }
-        for late in former where late.object == object && disk.current.fenced.contains(late.client) {
-            drop(late)
-        }
+        let reached = group(of: object)
+        for late in former
+        where disk.current.fenced.contains(late.client) && group(of: late.object) == reached { drop(late) }
+    }
+
+    private func group(of object: String) -> Int {
+        PlacementGroups.group(of: object, namespace: "", groups: groups)
+    }
+
+    func namesInAllGroups(_ prefix: String) -> [String]? {
+        guard tellsGroups else { return nil }
+        let names = PlacementGroups.names(prefix, namespace: "", groups: groups)
+        return names.map { Array($0.dropLast(hiddenNames)) }
     }
 
     private func arrive(_ late: ObjectOperation) {

@@ -197,4 +197,39 @@ import VaultFormat
             #expect(!cluster.calls.isFaultDue && gate.stopped == .claimLost, "\(number)")
         }
     }
+
+    @Test func `bytes are lent as they are now, and only where one answer has them`() throws {
+        let cluster = try Cluster(spaces: 1, segments: [0, 1, 2])
+        let vault = try cluster.locked()
+        let segments = try vault.segments(of: 0, cluster.layout)
+        func lent(_ range: Range<UInt64>) -> [UInt8]? {
+            var found: [UInt8]?
+            let result = segments.lend(2, at: range.lowerBound, count: range.count) {
+                found = Array($0)
+                return true
+            }
+            #expect((result == true) == (found != nil))
+            return found
+        }
+        func write(_ byte: UInt8, _ range: Range<UInt64>) throws {
+            try Array(repeating: byte, count: range.count).withUnsafeBytes {
+                try segments.write(2, at: range.lowerBound, $0, .other)
+            }
+        }
+        try write(1, 0..<300_000)
+        try segments.sync()
+        #expect(lent(0..<4096) == nil)
+        segments.willRead(2, 100_000..<300_000)
+        #expect(lent(120_000..<260_000) == Array(repeating: 1, count: 140_000))
+        #expect(lent(90_000..<110_000) == nil && lent(290_000..<310_000) == nil)
+        try write(2, 200_000..<200_512)
+        #expect(lent(199_000..<201_000) == nil)
+        try segments.sync()
+        segments.willRead(2, 100_000..<300_000)
+        #expect(lent(200_000..<200_512) == Array(repeating: 2, count: 512))
+        #expect(segments.shorten(2, to: 1 << 20))
+        segments.willRead(2, 1_000_000..<1_100_000)
+        #expect(lent(1_000_000..<1_040_000) == Array(repeating: 0, count: 40_000))
+        #expect(lent(1_040_000..<1_060_000) == nil)
+    }
 }

@@ -130,12 +130,14 @@ final class MemorySegments: SegmentHost, @unchecked Sendable {
         }
     }
 
-    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) {
+    @discardableResult
+    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) -> Bool {
         try changing("reserve") { () throws(StoreError) in
             guard let found = written[segment] else { throw .segmentMissing(segment) }
             let more = max(0, Int(bytes) - found.count)
             written[segment] = found + [UInt8](repeating: 0, count: more)
         }
+        return true
     }
 
     func giveBack(_ segment: Int, _ range: Range<UInt64>) {

@@ -50,6 +50,8 @@ import Testing
                 for (piece, next) in zip(pieces, pieces.dropFirst()) {
                     #expect(piece.range.upperBound == next.range.lowerBound)
                 }
+                let lent = parts.part(with: object, range)
+                #expect(lent?.content == (pieces.count == 1 ? pieces[0].part?.content : nil))
                 for piece in pieces {
                     guard let part = piece.part else { continue }
                     #expect(part.range.clamped(to: piece.range) == piece.range)

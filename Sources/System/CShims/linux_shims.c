@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +24,11 @@ const long obscura_time_now = UTIME_NOW;
 const long obscura_time_omit = UTIME_OMIT;
 
 void obscura_return_memory(void) { malloc_trim(0); }
-void obscura_return_freed(int bytesMin) { mallopt(M_MMAP_THRESHOLD, bytesMin); }
+void obscura_keep_freed(int bytesMax) {
+    mallopt(M_MMAP_THRESHOLD, bytesMax);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_ARENA_MAX, 1);
+}
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode) {
     return openat(directory, path, flags, mode);

@@ -41,21 +41,23 @@ struct ExtentCodec: Sendable {
         }
     }
 
-    /// Opens an extent's payload in place, or into `target`, which does not overlap it.
+    /// Opens an extent's payload in place.
+    func open(_ meant: Descriptor, _ extent: UnsafeMutableRawBufferPointer) -> Bool {
+        open(
+            meant, UnsafeRawBufferPointer(extent),
+            into: extent.slice(Geometry.extentHeaderBytes, extent.count - Geometry.extentOverheadBytes))
+    }
+
+    /// Opens an extent's payload into `target`, which does not overlap it, or is it.
     func open(
-        _ meant: Descriptor, _ extent: UnsafeMutableRawBufferPointer,
-        into target: UnsafeMutableRawBufferPointer? = nil
+        _ meant: Descriptor, _ extent: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        let payload = extent.slice(Geometry.extentHeaderBytes, extent.count - Geometry.extentOverheadBytes)
-        return withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) {
-            associated in
+        withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) { associated in
             meant.encodeAssociatedData(into: associated)
             return content.open(
-                UnsafeRawBufferPointer(payload), into: target ?? payload,
-                tag: UnsafeRawBufferPointer(
-                    extent.slice(extent.count - Geometry.tagBytes, Geometry.tagBytes)),
-                nonce: UnsafeRawBufferPointer(extent.slice(0, Geometry.nonceBytes)),
-                associated: UnsafeRawBufferPointer(associated))
+                extent.slice(Geometry.extentHeaderBytes, extent.count - Geometry.extentOverheadBytes),
+                into: target, tag: extent.slice(extent.count - Geometry.tagBytes, Geometry.tagBytes),
+                nonce: extent.slice(0, Geometry.nonceBytes), associated: UnsafeRawBufferPointer(associated))
         }
     }
 

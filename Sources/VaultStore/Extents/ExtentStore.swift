@@ -326,9 +326,15 @@ final class ExtentStore: Sendable {
         precondition(chunk < run.chunkCount && buffer.count >= Space.readBufferBytes)
         let plainBytes = run.plainBytes(ofChunk: chunk)
         let extent = buffer.slice(0, plainBytes + Geometry.extentOverheadBytes)
-        try disk.read(run.sector(ofChunk: chunk), into: extent, readingOnTo: run.endSector)
-        guard codec.open(Descriptor(role, content, run, chunk), extent) else { throw .damaged }
-        return UnsafeRawBufferPointer(extent.slice(Geometry.extentHeaderBytes, plainBytes))
+        let plain = extent.slice(Geometry.extentHeaderBytes, plainBytes)
+        let descriptor = Descriptor(role, content, run, chunk)
+        let sector = run.sector(ofChunk: chunk)
+        let lent = try disk.lend(sector, extent.count, readingOnTo: run.endSector) {
+            codec.open(descriptor, $0, into: plain)
+        }
+        if lent == nil { try disk.read(sector, into: extent, readingOnTo: run.endSector) }
+        guard lent ?? codec.open(descriptor, extent) else { throw .damaged }
+        return UnsafeRawBufferPointer(plain)
     }
 
     /// See `Space.areNeighbours`.
@@ -349,20 +355,32 @@ final class ExtentStore: Sendable {
     ) throws(StoreError) {
         guard let first = chunks.first?.sectors.lowerBound, let last = chunks.last else { return }
         let lastOffset = Int(last.sectors.lowerBound - first) * Geometry.sectorBytes
-        try disk.read(
-            first, into: buffer.slice(0, lastOffset + last.extentBytes), readingOnTo: last.run.endSector)
-        for chunk in chunks {
-            let offset = Int(chunk.sectors.lowerBound - first) * Geometry.sectorBytes
-            let extent = buffer.slice(offset, chunk.extentBytes)
-            let descriptor = Descriptor(role, content, chunk.run, chunk.chunk)
-            if chunk.isWhole {
-                guard codec.open(descriptor, extent, into: chunk.target) else { throw .damaged }
-            } else {
-                guard codec.open(descriptor, extent) else { throw .damaged }
-                chunk.target.copyMemory(
-                    from: UnsafeRawBufferPointer(
-                        extent.slice(Geometry.extentHeaderBytes + chunk.first, chunk.target.count)))
+        let (count, end) = (lastOffset + last.extentBytes, last.run.endSector)
+        func openAll(_ bytes: UnsafeRawBufferPointer) -> Bool {
+            chunks.allSatisfy { chunk in
+                let offset = Int(chunk.sectors.lowerBound - first) * Geometry.sectorBytes
+                return open(
+                    chunk, Descriptor(role, content, chunk.run, chunk.chunk),
+                    bytes.slice(offset, chunk.extentBytes), through: buffer.slice(offset, chunk.extentBytes))
             }
         }
+        let lent = try disk.lend(first, count, readingOnTo: end, to: openAll)
+        if lent == nil { try disk.read(first, into: buffer.slice(0, count), readingOnTo: end) }
+        guard lent ?? openAll(UnsafeRawBufferPointer(buffer)) else { throw .damaged }
+    }
+
+    /// Opens the part of a chunk that is wanted into its target.
+    ///
+    /// - Parameter buffer: as long as the extent, or the extent itself.
+    private func open(
+        _ chunk: StoredChunk, _ descriptor: Descriptor, _ extent: UnsafeRawBufferPointer,
+        through buffer: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        if chunk.isWhole { return codec.open(descriptor, extent, into: chunk.target) }
+        let plain = buffer.slice(
+            Geometry.extentHeaderBytes, extent.count - Geometry.extentOverheadBytes)
+        guard codec.open(descriptor, extent, into: plain) else { return false }
+        chunk.target.copyMemory(from: UnsafeRawBufferPointer(plain.slice(chunk.first, chunk.target.count)))
+        return true
     }
 }

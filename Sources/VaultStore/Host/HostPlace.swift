@@ -1,3 +1,4 @@
+import ClusterIO
 import LinuxIO
 import VaultCrypto
 import VaultFormat
@@ -38,8 +39,14 @@ protocol HostPlace: Sendable {
 
     // MARK: Creating
 
+    /// Refuses the place as `create` would, whatever the vault: makes its directory and removes it again.
+    func requireFree() throws(VaultError)
+
     /// Bytes of the host in all; nil if it does not tell.
     func totalBytes() throws(VaultError) -> UInt64?
+
+    /// Throws `noRoom` or `fileTooLarge` if the host surely cannot take a new vault's spaces of so many bytes together.
+    func requireRoom(forNew bytes: UInt64) throws(VaultError)
 
     /// Bytes to propose for all spaces together; 0 if the host does not tell.
     var proposedBytes: UInt64 { get }
@@ -81,6 +88,9 @@ func hostPlace(
 }
 
 extension Vault {
+    /// Ends this process: exit(3), or _exit(2) where connections to a cluster may be ending on other threads.
+    public static func endProcess(_ status: Int32) -> Never { RestingConnections.shared.endProcess(status) }
+
     /// Facts about the host of a path, where a vault need not be.
     public static func hostTraits(of path: String) -> HostTraits { hostKind(path).traits }
 }

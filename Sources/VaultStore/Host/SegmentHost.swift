@@ -29,8 +29,17 @@ protocol SegmentHost: AnyObject, Sendable {
         _ segment: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
     ) throws(StoreError)
 
+    /// Lends bytes of a segment to `body`, and returns its result. Nil if they are not in memory, or not in one piece:
+    /// then `read` reads them.
+    func lend(
+        _ segment: Int, at offset: UInt64, count: Int, to body: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool?
+
     /// Advises that a program will probably read these bytes next.
     func willRead(_ segment: Int, _ range: Range<UInt64>)
+
+    /// Whether each read waits for an answer from elsewhere, so that several should be on their way.
+    var readsTakeRoundTrips: Bool { get }
 
     func write(
         _ segment: Int, at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ kind: WriteKind
@@ -71,6 +80,9 @@ protocol SegmentHost: AnyObject, Sendable {
     /// the host's error.
     func requireWritable(_ segment: Int, bytes: UInt64) throws(StoreError)
 
+    /// As `requireWritable` of several segments, each with its least bytes, in this order.
+    func requireWritable(_ segments: [(number: Int, bytes: UInt64)]) throws(StoreError)
+
     /// Checks that segments can be created.
     func requireMayCreate() throws(StoreError)
 
@@ -82,8 +94,10 @@ protocol SegmentHost: AnyObject, Sendable {
     /// Creates an empty segment, by which a vault of one space grows.
     func create(_ segment: Int) throws(StoreError)
 
-    /// Reserves room for the first bytes of a segment, if the host can.
-    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError)
+    /// Reserves room for the first bytes of a segment. Returns false if the host reserves nothing; see
+    /// `HostRoom.promise`.
+    @discardableResult
+    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) -> Bool
 
     /// Gives the room of whole pages back to the host. Best effort.
     func giveBack(_ segment: Int, _ range: Range<UInt64>)
@@ -122,11 +136,19 @@ protocol SegmentHost: AnyObject, Sendable {
 /// Of a host without files that grow, are opened or are cached.
 extension SegmentHost {
     func willRead(_ segment: Int, _ range: Range<UInt64>) {}
+    var readsTakeRoundTrips: Bool { false }
+    func lend(
+        _ segment: Int, at offset: UInt64, count: Int, to body: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool? { nil }
     func openDirectly() -> (any DirectSegments)? { nil }
     var punchesHoles: Bool { true }
     func markUnsynced(_ segment: Int) {}
     func limit(to segments: Int) {}
     func reopenAll() {}
+
+    func requireWritable(_ segments: [(number: Int, bytes: UInt64)]) throws(StoreError) {
+        for segment in segments { try requireWritable(segment.number, bytes: segment.bytes) }
+    }
 }
 
 /// Writes to segments that no cache holds back.

@@ -9,7 +9,28 @@ extension Vault {
         let segment = Geometry.segmentBytesUsual
         // The least is proposed for a path that no vault can have: `create` says so.
         let bytes = (try? hostPlace(path))?.proposedBytes ?? 0
-        return max(4 * segment, bytes / UInt64(max(1, spaces)) / segment * segment)
+        let usual = max(4 * segment, bytes / UInt64(max(1, spaces)) / segment * segment)
+        // A disk so small that the least usual size does not fit.
+        let sizes = [usual] + (1..<4).reversed().map { $0 * segment }
+        return sizes.first { isRoom(at: path, spaces: spaces, bytesPerSpace: $0) } ?? usual
+    }
+
+    private static func isRoom(at path: String, spaces: Int, bytesPerSpace: UInt64) -> Bool {
+        (try? requireSize(at: path, spaces: spaces, bytesPerSpace: bytesPerSpace)) != nil
+    }
+
+    /// Refuses a place as `create` would, and leaves nothing there: so that no password is chosen in vain.
+    public static func requireFree(_ path: String) throws(VaultError) { try hostPlace(path).requireFree() }
+
+    /// Refuses a size as `create` would, and makes nothing: so that no password is chosen in vain.
+    public static func requireSize(at path: String, spaces: Int, bytesPerSpace: UInt64?) throws(VaultError) {
+        let place = try hostPlace(path)
+        let segmentBytes = try checkedSegmentBytes(
+            place, spaces, bytesPerSpace, isLeast: Limits.ofProcess == .least)
+        guard spaces > 1, let bytesPerSpace else { return }
+        let segments = try segmentCount(bytesPerSpace, of: segmentBytes)
+        let space = Quantity(UInt64(segments)) * Quantity(segmentBytes)
+        try place.requireRoom(forNew: (space * Quantity(UInt64(spaces))).value)
     }
 
     /// The name of the store at `path` if it keeps old versions of overwritten data, for a warning.

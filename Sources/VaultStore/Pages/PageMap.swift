@@ -101,6 +101,9 @@ struct PageMap {
         return loaded
     }
 
+    /// Whether a node is in memory.
+    func hasLoaded(_ key: NodeKey) -> Bool { nodes[key] != nil }
+
     /// Reference to a node, from its parent or the root record.
     mutating func reference(ofNode key: NodeKey, load: NodeLoader) throws(StoreError) -> Reference {
         if key.level == levels - 1 { return key.index == 0 ? root : .absent }

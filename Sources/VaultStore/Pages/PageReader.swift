@@ -42,6 +42,15 @@ final class PageReader: Sendable {
             sectorB: UInt64(pairs[pair].b) * sectorsPerSegment + offset)
     }
 
+    /// Whether each read waits for an answer from elsewhere.
+    var readsTakeRoundTrips: Bool { disk.host.readsTakeRoundTrips }
+
+    /// Begins to read the pages, or nodes, of references, of each copy A. Only advice.
+    func willRead(_ references: [Reference], pairs: [SegmentPair]) {
+        disk.willReadPages(
+            references.compactMap { $0.isAbsent ? nil : try? place($0.slot, pairs: pairs).sectorA })
+    }
+
     /// Opens copy A, else copy B.
     func openPage(
         _ reference: Reference, at place: SlotPlace, as identity: PageIdentity,

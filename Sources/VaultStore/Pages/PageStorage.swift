@@ -10,6 +10,16 @@ public protocol PageStorage: AnyObject, Sendable {
     /// Keeps a page in memory for the next commit. A page of zeros takes no room from then on.
     func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer)
     func truncatePages(to count: UInt32)
+    /// Whether each read waits for an answer from elsewhere, so that several should be on their way.
+    var readsTakeRoundTrips: Bool { get }
+    /// Begins to read the pages `soon`, which will be read in that order, and the references to the pages `later`.
+    /// Only advice: either may name pages that do not exist.
+    func willReadPages(_ soon: ArraySlice<UInt32>, later: ArraySlice<UInt32>)
+}
+
+extension PageStorage {
+    public var readsTakeRoundTrips: Bool { false }
+    public func willReadPages(_ soon: ArraySlice<UInt32>, later: ArraySlice<UInt32>) {}
 }
 
 /// A page in memory, immutable once it is shared.

@@ -78,6 +78,36 @@ final class PageStore: @unchecked Sendable {
     /// Pages of all objects. Under the lock.
     var storedPages: UInt64 { maps.reduce(0) { $0 + UInt64($1.pageCount) } }
 
+    // MARK: Pages that will be read
+
+    /// Whether each read waits for an answer from elsewhere.
+    var readsTakeRoundTrips: Bool { reader.readsTakeRoundTrips }
+
+    /// As `PageStorage.willReadPages`.
+    func willReadPages(_ soon: ArraySlice<UInt32>, later: ArraySlice<UInt32>) {
+        lock.withLock { willRead(.catalogue, soon.map { Int($0) }, later: later.map { Int($0) }) }
+    }
+
+    /// Begins to read pages, and the nodes that refer to these or to pages for later. Only advice. Under the lock.
+    func willRead(_ object: MapObject, _ soon: [Int], later: [Int] = []) {
+        guard readsTakeRoundTrips else { return }
+        let stored = self.pageCount(of: object)
+        let nodes = Set(
+            (soon + later).filter { $0 < stored }.map { NodeKey(level: 0, index: $0 / MapLayout.fanout) })
+        reader.willRead(
+            nodes.compactMap { key in
+                if maps[object.rawValue].hasLoaded(key) { return nil }
+                return try? maps[object.rawValue].reference(ofNode: key, load: nodeLoader(object))
+            }, pairs: segments.pairs)
+        let isInMemory = { (page: Int) in
+            object == .catalogue && (self.staged[UInt32(page)] ?? self.frozen[UInt32(page)]) != nil
+        }
+        reader.willRead(
+            soon.compactMap { page in
+                page >= stored || isInMemory(page) ? nil : try? reference(object, page)
+            }, pairs: segments.pairs)
+    }
+
     // MARK: The catalogue's pages
 
     var pageCount: UInt32 { lock.withLock { maps[MapObject.catalogue.rawValue].pageCount } }

@@ -75,11 +75,12 @@ final class RootStore: @unchecked Sendable {
     /// ignored now, it would reappear when the older copy is torn, after its pages were reused.
     static func read(_ disk: SpaceDisk, _ codec: PageCodec) -> Reading {
         var reading = Reading()
+        let together = disk.host.readsTakeRoundTrips ? readTogether(disk) : []
         for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
             var errors: [StoreError] = []
             let copies = (0..<2).map { copy -> RootRecord? in
                 do throws(StoreError) {
-                    return try read(disk, codec, slot: slot, copy: copy)
+                    return try read(disk, codec, slot: slot, copy: copy, together)
                 } catch {
                     errors.append(error)
                     if case .newer(let version) = error { reading.newer = version }
@@ -108,13 +109,33 @@ final class RootStore: @unchecked Sendable {
     /// Reads all roots again, as `read`.
     func found() -> [FoundRoot] { Self.read(disk, codec).found }
 
+    /// The bytes of all slots, of each copy; nil of a copy that cannot be read as a whole. These are fewer bytes than a
+    /// host keeps of a read, so each time shows what another mount has written meanwhile.
+    private static func readTogether(_ disk: SpaceDisk) -> [[UInt8]?] {
+        (0..<2).map { copy in
+            var bytes = [UInt8](
+                repeating: 0, count: RootLayout.softSlots.upperBound * Geometry.pageBytes)
+            // Each slot is read by itself then, and the error found again.
+            let isRead = bytes.withUnsafeMutableBytes {
+                (try? disk.read(sector(0, copy: copy, disk), into: $0)) != nil
+            }
+            return isRead ? bytes : nil
+        }
+    }
+
     /// Nil if no root opens there.
+    ///
+    /// - Parameter together: see `readTogether`; empty if each slot is read by itself.
     private static func read(
-        _ disk: SpaceDisk, _ codec: PageCodec, slot: Int, copy: Int
+        _ disk: SpaceDisk, _ codec: PageCodec, slot: Int, copy: Int, _ together: [[UInt8]?]
     ) throws(StoreError) -> RootRecord? {
         let identity = PageIdentity(role: .root, index: UInt32(slot))
         return try withUnsafeTemporaryPage { (sealed) throws(StoreError) -> RootRecord? in
-            try disk.read(sector(slot, copy: copy, disk), into: sealed)
+            if let bytes = together.isEmpty ? nil : together[copy] {
+                sealed.copyBytes(from: bytes[slot * Geometry.pageBytes..<(slot + 1) * Geometry.pageBytes])
+            } else {
+                try disk.read(sector(slot, copy: copy, disk), into: sealed)
+            }
             return try withUnsafeTemporaryPage { (plain) throws(StoreError) -> RootRecord? in
                 let isOpen = codec.open(
                     UnsafeRawBufferPointer(sealed), as: identity, copy: UInt8(copy), expected: nil,

@@ -21,6 +21,8 @@ final class SpaceDisk: @unchecked Sendable {
     /// Checked before every write. Nil if no other mount can write.
     var claim: ClaimKeeper?
     private let reads = Mutex(ReadStreams())
+    /// Whether a program tells its next reads.
+    private let isTold = Atomic<Bool>(false)
 
     init(_ host: any SegmentHost, _ layout: SegmentLayout) {
         (self.host, self.layout) = (host, layout)
@@ -78,20 +80,64 @@ final class SpaceDisk: @unchecked Sendable {
         try closingIfTaken { () throws(StoreError) in try host.read(segment, at: offset, into: bytes) }
     }
 
+    /// Lends consecutive sectors of one segment to `body`, and returns its result. Nil if the host cannot: then `read`
+    /// reads them.
+    func lend(
+        _ sector: UInt64, _ count: Int, readingOnTo end: UInt64, to body: (UnsafeRawBufferPointer) -> Bool
+    ) throws(StoreError) -> Bool? {
+        let (segment, offset) = try place(sector, count)
+        return host.lend(segment, at: offset, count: count) { bytes in
+            readAhead(sector, count, upTo: end)
+            return body(bytes)
+        }
+    }
+
     /// Asks the host for the sectors that a program will probably read next. Only advice: a missing segment is reported
     /// when it is read.
     private func readAhead(_ sector: UInt64, _ count: Int, upTo end: UInt64) {
+        if isTold.load(ordering: .relaxed) { return }
         let sectorBytes = UInt64(Geometry.sectorBytes)
         let first = sector * sectorBytes
         // The row of a forged vault may tell of any end.
         let end = min(end, UInt64(Geometry.segmentsMax) * UInt64(sectorsPerSegment)) * sectorBytes
         let soon = reads.withLock { $0.toReadAhead(of: first..<first + UInt64(count), upTo: end) }
-        guard let soon else { return }
-        var position = soon.lowerBound
-        while position < soon.upperBound {
+        if let soon { willRead(bytes: soon) }
+    }
+
+    /// Asks the host for sectors that will be read soon, as only a program does that tells all that it will read. Only
+    /// advice.
+    func willRead(_ sectors: Range<UInt64>) {
+        isTold.store(true, ordering: .relaxed)
+        let sectorBytes = UInt64(Geometry.sectorBytes)
+        let all = 0..<UInt64(Geometry.segmentsMax) * UInt64(sectorsPerSegment)
+        let some = sectors.clamped(to: all)
+        willRead(bytes: some.lowerBound * sectorBytes..<some.upperBound * sectorBytes)
+    }
+
+    /// Asks the host for pages that begin at these sectors and will be read soon. Only advice.
+    func willReadPages(_ sectors: [UInt64]) {
+        let (sectorBytes, pageBytes) = (UInt64(Geometry.sectorBytes), UInt64(Geometry.pageBytes))
+        var range: Range<UInt64>?
+        for start in sectors.sorted().map({ $0 * sectorBytes }) {
+            if let found = range, start <= found.upperBound + Self.pageGapBytes {
+                range = found.lowerBound..<start + pageBytes
+                continue
+            }
+            if let range { willRead(bytes: range) }
+            range = start..<start + pageBytes
+        }
+        if let range { willRead(bytes: range) }
+    }
+
+    /// Pages that lie as near to each other are asked for together: a request costs more than so many bytes.
+    private static let pageGapBytes: UInt64 = 16 << 10
+
+    private func willRead(bytes: Range<UInt64>) {
+        var position = bytes.lowerBound
+        while position < bytes.upperBound {
             let (number, offset) = position.quotientAndRemainder(dividingBy: segmentBytes)
             guard number < UInt64(Geometry.segmentsMax) else { return }
-            let count = min(soon.upperBound - position, segmentBytes - offset)
+            let count = min(bytes.upperBound - position, segmentBytes - offset)
             host.willRead(key(Int(number)), offset..<offset + count)
             position += count
         }
@@ -180,10 +226,10 @@ final class SpaceDisk: @unchecked Sendable {
     func exists(_ segment: Int) -> Bool { host.exists(key(segment)) }
     func hasRoom(for segment: Int) -> Bool { host.hasRoom(for: key(segment)) }
 
-    /// Checks that a segment can be written and has at least `bytes`. Throws `segmentMissing`, `segmentShort`, or the
-    /// host's error.
-    func requireWritable(_ segment: Int, bytes: UInt64) throws(StoreError) {
-        try checkingRefusal { () throws(StoreError) in try host.requireWritable(segment, bytes: bytes) }
+    /// Checks that segments can be written and have at least so many bytes, in this order. Throws `segmentMissing`,
+    /// `segmentShort`, or the host's error.
+    func requireWritable(_ segments: [(number: Int, bytes: UInt64)]) throws(StoreError) {
+        try checkingRefusal { () throws(StoreError) in try host.requireWritable(segments) }
     }
 
     /// Checks that segments can be created.
@@ -202,8 +248,9 @@ final class SpaceDisk: @unchecked Sendable {
         try checkingRefusal { () throws(StoreError) in try host.create(segment) }
     }
 
-    /// Reserves room for the first `bytes` of a segment, if the host can.
-    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) {
+    /// Reserves room for the first `bytes` of a segment. Returns false if the host reserves nothing.
+    @discardableResult
+    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) -> Bool {
         try checkingRefusal { () throws(StoreError) in try host.reserve(segment, bytes: bytes) }
     }
 

@@ -84,6 +84,17 @@ extension Space {
         try extents.read(role: role, content: content, run: run, chunk: chunk, into: buffer)
     }
 
+    /// Whether each read waits for an answer from elsewhere; see `willRead`.
+    public var readsTakeRoundTrips: Bool { parts.disk.host.readsTakeRoundTrips }
+
+    /// Begins to read some chunks of a run, which will be read soon. Only advice.
+    public func willRead(_ run: ExtentRun, chunks: Range<Int>) {
+        // A forged row may tell of any sectors.
+        guard segments.isPossible(run), chunks.upperBound <= run.chunkCount else { return }
+        let end = chunks.upperBound == run.chunkCount ? run.endSector : run.sector(ofChunk: chunks.upperBound)
+        parts.disk.willRead(run.sector(ofChunk: chunks.lowerBound)..<end)
+    }
+
     /// Reads neighbouring chunks by one pread and opens each into its target. No lock held.
     ///
     /// Throws `damaged` if a chunk is not the one of its row: then the contents of the targets are undefined.

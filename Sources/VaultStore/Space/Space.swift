@@ -87,6 +87,10 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     public func truncatePages(to count: UInt32) { parts.pages.truncatePages(to: count) }
 
+    public func willReadPages(_ soon: ArraySlice<UInt32>, later: ArraySlice<UInt32>) {
+        parts.pages.willReadPages(soon, later: later)
+    }
+
     /// Changed pages that wait for the next commit. The catalogue's cache holds others.
     public var stagedPages: Int { parts.pages.stagedPages }
 

@@ -135,9 +135,8 @@ extension Space {
         if let writeStop { return writeStop }
         do throws(StoreError) {
             if grows { try parts.disk.requireMayCreate() }
-            for (number, bytes) in leastPageBytes().sorted(by: { $0.key < $1.key }) {
-                try parts.disk.requireWritable(number, bytes: bytes)
-            }
+            let least = leastPageBytes().sorted { $0.key < $1.key }
+            try parts.disk.requireWritable(least.map { (number: $0.key, bytes: $0.value) })
             return nil
         } catch {
             switch error {

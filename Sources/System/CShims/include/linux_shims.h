@@ -19,8 +19,8 @@ extern const long obscura_time_omit;
 
 /// malloc_trim(3) of all that is free.
 void obscura_return_memory(void);
-/// mallopt(3) with M_MMAP_THRESHOLD: memory of this size or more goes back to the system when it is freed.
-void obscura_return_freed(int bytesMin);
+/// mallopt(3): freed memory stays for all threads that begin later, except pieces larger than `bytesMax`.
+void obscura_keep_freed(int bytesMax);
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 

@@ -40,7 +40,14 @@ extension ClusterAddress: HostPlace {
 
     // MARK: Creating
 
+    /// Objects need no directory.
+    func requireFree() {}
+
     func totalBytes() throws(VaultError) -> UInt64? { try room()?.total }
+
+    func requireRoom(forNew bytes: UInt64) throws(VaultError) {
+        try VaultCluster.requireRoom(for: bytes, in: room())
+    }
 
     /// An eighth of what the cluster has, kept in three copies.
     var proposedBytes: UInt64 {
@@ -85,8 +92,13 @@ extension ClusterAddress: HostPlace {
 extension VaultCluster {
     /// Throws `noRoom` if the cluster surely has no room for so many bytes: it may keep them more than once.
     func requireRoom(for bytes: UInt64) throws(VaultError) {
-        guard let room = try ClusterAddress.room(pool) else { return }
-        guard room.available > bytes else { throw .noRoom }
+        try Self.requireRoom(for: bytes, in: ClusterAddress.room(pool))
+    }
+
+    static func requireRoom(
+        for bytes: UInt64, in room: (total: UInt64, available: UInt64)?
+    ) throws(VaultError) {
+        if let room, room.available <= bytes { throw .noRoom }
     }
 
     /// Makes the header of a new vault, full of random bytes. Throws `notEmpty` if there is any object of a vault of

@@ -113,8 +113,9 @@ final class ClusterLease: @unchecked Sendable {
         for client in former.split(separator: ",") {
             try pool.fence(String(client), seconds: Self.fenceSeconds)
         }
-        // A fence holds at a server that knows of it; each answers for the objects that it has.
-        let objects = try pool.objects(prefix: address.name + "/")
+        // A fence holds in a placement group once the group's server has answered somebody who knows of it.
+        let names = try pool.namesInAllGroups(prefix: address.name + "/group-")
+        let objects = if let names { names } else { try pool.objects(prefix: address.name + "/") }
         let pool = pool
         for start in stride(from: 0, to: objects.count, by: Self.requestsAtOnce) {
             let some = objects[start..<min(objects.count, start + Self.requestsAtOnce)]
@@ -150,6 +151,7 @@ final class ClusterLease: @unchecked Sendable {
             if shown != name { nameThread(shown) }
             name = shown
             pool.mendWatches()
+            pool.noteSecond()
             guard MonotonicClock.milliseconds >= deadline else { continue }
             deadline = MonotonicClock.milliseconds + Self.renewalMilliseconds
             renew()

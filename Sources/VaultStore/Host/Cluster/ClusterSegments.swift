@@ -67,6 +67,14 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         if !exist, try !isThere(segment) { throw .damaged }
     }
 
+    func lend(
+        _ segment: Int, at offset: UInt64, count: Int, to body: (UnsafeRawBufferPointer) -> Bool
+    ) -> Bool? {
+        let parts = parts(offset..<offset + UInt64(count))
+        guard parts.count == 1, let part = parts.first else { return nil }
+        return recent.lend(object(segment, part.index), part.range, to: body)
+    }
+
     /// The range of a page's object that may be read with it: of this space, and without roots, which another mount may
     /// write.
     private func surroundings(_ segment: Int, _ offset: UInt64) -> Range<UInt64>? {
@@ -76,6 +84,8 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         let start = layout.start(space)
         return start + (index == 0 ? roots : 0)..<start + layout.partBytes
     }
+
+    var readsTakeRoundTrips: Bool { true }
 
     func willRead(_ segment: Int, _ range: Range<UInt64>) {
         if isBeingWritten(segment, range.lowerBound) { return }
@@ -213,6 +223,32 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         if try writtenBytes(segment) < bytes { throw .segmentShort(segment) }
     }
 
+    func requireWritable(_ segments: [(number: Int, bytes: UInt64)]) throws(StoreError) {
+        var sizes: [(first: UInt64?, last: UInt64?)] = []
+        let some = isShared ? [] : segments
+        // Most have all objects: by the first and the last one of each, all are known in few round trips.
+        for start in stride(from: 0, to: some.count, by: Self.segmentsAtOnce) {
+            let numbers = some[start...].prefix(Self.segmentsAtOnce).map(\.number)
+            let last = layout.objectsPerSegment - 1
+            do throws(Errno) {
+                let found = try pool.sizes(of: numbers.flatMap { [object($0), object($0, last)] })
+                sizes += numbers.indices.map { (found[2 * $0], found[2 * $0 + 1]) }
+            } catch { throw failed(error) }
+        }
+        for (index, segment) in segments.enumerated() {
+            let (first, last) = index < sizes.count ? sizes[index] : (nil, nil)
+            guard first != nil, let last else {
+                try requireWritable(segment.number, bytes: segment.bytes)
+                continue
+            }
+            lock.withLock { _ = known.insert(segment.number) }
+            let written = UInt64(layout.objectsPerSegment - 1) * Self.objectBytes + last
+            if written < segment.bytes { throw .segmentShort(segment.number) }
+        }
+    }
+
+    private static let segmentsAtOnce = 32
+
     func limit(to segments: Int) { least.store(segments, ordering: .relaxed) }
 
     func requireMayCreate() throws(StoreError) {
@@ -236,7 +272,8 @@ final class ClusterSegments: SegmentHost, @unchecked Sendable {
         lock.withLock { _ = known.insert(segment) }
     }
 
-    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) {}
+    @discardableResult
+    func reserve(_ segment: Int, bytes: UInt64) throws(StoreError) -> Bool { true }
 
     func giveBack(_ segment: Int, _ range: Range<UInt64>) {
         // Without it the bytes keep their room until they are written over.

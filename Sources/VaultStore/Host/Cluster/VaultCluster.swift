@@ -41,6 +41,8 @@ final class VaultCluster: VaultHost {
     func giveUp() {
         // A closed space has seen its writes fail or arrive; what is left belongs to nobody.
         try? pool.settle()
+        // Else a mount that asks the next holder would wait for this holder's answer too, until the servers forget it.
+        pool.endWatches()
         lease.end()
     }
 
@@ -99,20 +101,35 @@ final class VaultCluster: VaultHost {
 
     /// The number of segments of one space.
     private func ownCount(_ objects: ClusterLayout) throws(Errno) -> Int {
-        func exists(_ segment: Int) throws(Errno) -> Bool {
-            try pool.size(of: objects.object(segment)) != nil
+        // The place of the first of these counts, in order, whose last segment is missing.
+        func firstMissing(_ counts: [Int]) throws(Errno) -> Int? {
+            try pool.sizes(of: counts.map { objects.object($0 - 1) }).firstIndex { $0 == nil }
         }
-        // In few requests: the end of the segments lies between the last one found and the first one missing.
+        // In few round trips: the end of the segments lies between the last one found and the first one missing.
         var (found, missing) = (0, 1)
-        while missing < Geometry.segmentsMax, try exists(missing - 1) {
-            (found, missing) = (missing, missing * 2)
+        while true {
+            let counts = (0..<Self.askedAtOnce).map { missing << $0 }.filter { $0 <= Geometry.segmentsMax }
+            guard let first = try firstMissing(counts) else {
+                found = counts.last ?? found
+                missing = found * 2
+                if missing > Geometry.segmentsMax { break }
+                continue
+            }
+            if first > 0 { found = counts[first - 1] }
+            missing = counts[first]
+            break
         }
         while found + 1 < missing {
-            let middle = (found + missing) / 2
-            if try exists(middle - 1) { found = middle } else { missing = middle }
+            let step = (missing - found + Self.askedAtOnce) / (Self.askedAtOnce + 1)
+            let counts = Array(stride(from: found + step, to: missing, by: step))
+            let first = try firstMissing(counts) ?? counts.count
+            if first < counts.count { missing = counts[first] }
+            if first > 0 { found = counts[first - 1] }
         }
         return found
     }
+
+    private static let askedAtOnce = 8
 
     func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing {
         SegmentListing(

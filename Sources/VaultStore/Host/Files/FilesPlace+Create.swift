@@ -4,6 +4,14 @@ import VaultCrypto
 import VaultFormat
 
 extension FilesPlace {
+    func requireFree() throws(VaultError) {
+        var made = MadeFiles(calls: calls, path: path)
+        defer { made.remove() }
+        let directory = try made.openRoot()
+        defer { calls.close(directory) }
+        try InPlaceProbe(calls: calls, directory: directory).run()
+    }
+
     func create(
         _ header: Header, segments: Int, password: SecretBytes, stretcher: any PasswordStretcher,
         coverBytes: UInt64?, progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void

@@ -42,6 +42,11 @@ struct FilesPlace: HostPlace {
 
     func totalBytes() -> UInt64? { host()?.totalBytes }
 
+    func requireRoom(forNew bytes: UInt64) throws(VaultError) {
+        guard let host = host() else { return }
+        try VaultFiles.requireRoom(for: bytes, held: 0, on: host)
+    }
+
     var proposedBytes: UInt64 {
         guard let host = host() else { return 0 }
         let available = host.availableBytes / 8

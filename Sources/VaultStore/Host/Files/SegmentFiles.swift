@@ -234,13 +234,17 @@ final class SegmentFiles: SegmentHost, @unchecked Sendable {
         lock.withLock { hasNewFiles = true }
     }
 
-    /// Preallocates disk blocks for the first `bytes` of a segment, if the host can.
-    func reserve(_ number: Int, bytes: UInt64) throws(StoreError) {
+    /// Preallocates disk blocks for the first `bytes` of a segment. Returns false if the host cannot, as exFAT.
+    @discardableResult
+    func reserve(_ number: Int, bytes: UInt64) throws(StoreError) -> Bool {
         let segment = try segment(number, for: .writing)
         do throws(Errno) {
             try calls.allocate(segment.descriptor, offset: start(number), length: bytes)
-        } catch  where error == .notSupported {
-        } catch { throw StoreError(error) }
+            return true
+        } catch {
+            if error == .notSupported { return false }
+            throw StoreError(error)
+        }
     }
 
     /// Bytes of a segment up to the end of its file: those beyond were never written. Throws `damaged` if the file or

@@ -35,9 +35,14 @@ extension VaultFiles {
         for size: UInt64, _ directory: Int32, _ calls: any FileSystemCalls
     ) throws(VaultError) {
         guard let host = try? calls.hostStatus(directory) else { return }
-        if host.typeMagic == fatMagic && size > fatFileBytesMax { throw .fileTooLarge }
         // Disk that a killed `grow` reserved belongs to the file.
-        let missing = size - min(size, bytesHeld(directory, calls))
+        try requireRoom(for: size, held: bytesHeld(directory, calls), on: host)
+    }
+
+    /// The same, for a file that has `held` bytes already.
+    static func requireRoom(for size: UInt64, held: UInt64, on host: HostStatus) throws(VaultError) {
+        if host.typeMagic == fatMagic && size > fatFileBytesMax { throw .fileTooLarge }
+        let missing = size - min(size, held)
         guard missing == 0 || host.availableBytes > missing else { throw .noRoom }
     }
 
