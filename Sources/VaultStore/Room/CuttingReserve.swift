@@ -35,7 +35,7 @@ final class CuttingReserve: Sendable {
     ///
     /// - Parameter count: bytes that are about to be written.
     func fill(before count: Int) {
-        let soon = HostRoom.reserveBytes + 2 * HostRoom.marginBytes + UInt64(Self.bytes + 2 * count)
+        let soon = host.keptBytes + 2 * HostRoom.marginBytes + UInt64(Self.bytes + 2 * count)
         guard host.lastAvailable < soon, lock.withLock({ sectors.reusableBytes < UInt64(Self.bytes) }),
             begin()
         else { return }

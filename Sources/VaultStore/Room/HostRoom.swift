@@ -9,10 +9,11 @@ final class HostRoom: Sendable {
     private let known = Mutex<(bytes: UInt64, until: Int64)?>(nil)
     private let last = Atomic<UInt64>(.max)
     private let silent = Atomic<Bool>(false)
+    private let promised = Atomic<UInt64>(0)
     /// Users' bytes in flight to places that may have no disk blocks yet.
     private let fresh = Mutex<UInt64>(0)
 
-    /// Disk that content does not use, so that the catalogue can still be written.
+    /// Disk that content does not use, so that the catalogue can still be written; see `keptBytes` too.
     static let reserveBytes: UInt64 = 1 << 20
     /// Disk that is left beside the reserve, because several requests ask for it at once.
     static let marginBytes: UInt64 = 64 << 10
@@ -52,6 +53,14 @@ final class HostRoom: Sendable {
     /// The bytes that were available last, however long ago; `UInt64.max` before the first time.
     var lastAvailable: UInt64 { last.load(ordering: .relaxed) }
 
+    /// Keeps room from users' bytes for slots that count as backed, on a host that reserves nothing for them.
+    ///
+    /// - Parameter bytes: of all such slots; replaces the former number.
+    func promise(_ bytes: UInt64) { promised.store(bytes, ordering: .relaxed) }
+
+    /// Disk that is kept for the catalogue.
+    var keptBytes: UInt64 { Self.reserveBytes + promised.load(ordering: .relaxed) }
+
     /// Asks the host anew next time.
     func forget() { known.withLock { $0 = nil } }
 
@@ -60,7 +69,7 @@ final class HostRoom: Sendable {
     func reserve(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
         try fresh.withLock { (fresh) throws(StoreError) in
             let wanted = fresh + UInt64(count) + UInt64(count) / 64 + Self.marginBytes
-            if purpose == .user, try available() < Self.reserveBytes + wanted { return false }
+            if purpose == .user, try available() < keptBytes + wanted { return false }
             fresh += UInt64(count)
             return true
         }

@@ -99,7 +99,7 @@ public final class SectorRoom: @unchecked Sendable {
             let used = taken
             if grows {
                 let reusable = reusableBytes
-                let kept = HostRoom.reserveBytes + HostRoom.marginBytes
+                let kept = self.host.keptBytes + HostRoom.marginBytes
                 let reserved = min(host, kept) + min(reusable, HostRoom.usedReserveBytes)
                 let free = reusable + host
                 return SpaceUse(total: used * sectorBytes + free, free: free, available: free - reserved)
@@ -158,7 +158,7 @@ public final class SectorRoom: @unchecked Sendable {
     ///
     /// - Parameter bytes: reserved for accepted bytes that are not sealed yet.
     public func isTight(reserved bytes: UInt64) -> Bool {
-        let isFull = grows && host.lastAvailable < Self.tightBytes + HostRoom.reserveBytes + bytes
+        let isFull = grows && host.lastAvailable < Self.tightBytes + host.keptBytes + bytes
         return lock.withLock {
             if sectors.isFragmented { return true }
             if grows { return isFull }
@@ -208,7 +208,7 @@ public final class SectorRoom: @unchecked Sendable {
         guard mayGrow else { return nil }
         segments.noticeGrowth()
         if grows {
-            guard try host.available() > HostRoom.reserveBytes + HostRoom.marginBytes,
+            guard try host.available() > host.keptBytes + HostRoom.marginBytes,
                 try segments.addForContent()
             else { return nil }
         }

@@ -14,10 +14,14 @@ final class SlotRoom: @unchecked Sendable {
     private var slots: SlotAllocator
     /// Whether this mount has preallocated all slots that should have disk blocks; see `ensurePreallocated`.
     private var isPreallocated = false
+    /// Whether the host reserves nothing: room is kept for the slots behind the ends of the files.
+    private var keepsRoom = false
     /// Placement of pages; see `Evasion`.
     private(set) var splitPair: UInt16
     private(set) var isAbove: Bool
 
+    /// Pages with bits that are asked for at once, where each takes a round trip.
+    private static let pagesAtOnce = 64
     /// Slots that are added at once on a host that is nearly full.
     private static let slotsPerLeastStep = 32
 
@@ -38,7 +42,11 @@ final class SlotRoom: @unchecked Sendable {
         let (count, pairCount) = (slotsPerPair * segments.pairs.count, segments.pairs.count)
         guard count <= RootLayout.slotsMax else { throw .damaged }
         var words: [UInt64] = []
-        for page in 0..<(count + MapLayout.bitsPerPage - 1) / MapLayout.bitsPerPage {
+        let pageCount = (count + MapLayout.bitsPerPage - 1) / MapLayout.bitsPerPage
+        for page in 0..<pageCount {
+            if page % Self.pagesAtOnce == 0 {
+                pages.willRead(.slotBitmap, Array(page..<min(page + Self.pagesAtOnce, pageCount)))
+            }
             words += try pages.words(.slotBitmap, page, count: MapLayout.bitmapBytes / 8)
         }
         slots = SlotAllocator(
@@ -148,9 +156,28 @@ final class SlotRoom: @unchecked Sendable {
         let count = min(slots.backedSlots - before + perStep, slotsPerPair)
         guard let pair = segments.pairs.last else { return }
         for number in [pair.a, pair.b] {
-            try disk.reserve(Int(number), bytes: UInt64(count * Geometry.pageBytes))
+            let isReserved = try disk.reserve(Int(number), bytes: UInt64(count * Geometry.pageBytes))
+            keepsRoom = keepsRoom || !isReserved
+        }
+        if keepsRoom {
+            let bytes = unwrittenBytes(before + count)
+            guard try host.available() >= bytes else { throw .noRoom }
+            host.promise(bytes)
         }
         slots.back(before + count)
+    }
+
+    /// Bytes of the first `count` slots that the files of their segments do not have yet.
+    private func unwrittenBytes(_ count: Int) -> UInt64 {
+        var bytes: UInt64 = 0
+        for (index, pair) in segments.pairs.enumerated() {
+            let sectors = min(slotsPerPair, count - slotsPerPair * index) * Geometry.sectorsPerPage
+            for number in [pair.a, pair.b] {
+                let written = (try? disk.writtenSectors(Int(number))) ?? 0
+                bytes += UInt64(max(0, sectors - written) * Geometry.sectorBytes)
+            }
+        }
+        return bytes
     }
 
     /// Preallocates the slots' disk blocks again, once per mount: copying the files may have lost unwritten blocks.
@@ -162,7 +189,7 @@ final class SlotRoom: @unchecked Sendable {
             let count = min(slotsPerPair, slots.backedSlots - slotsPerPair * index)
             for number in [pair.a, pair.b] {
                 // Without it slots are written into holes, which may fragment them.
-                try? disk.reserve(Int(number), bytes: UInt64(count * Geometry.pageBytes))
+                _ = try? disk.reserve(Int(number), bytes: UInt64(count * Geometry.pageBytes))
             }
         }
     }
@@ -200,6 +227,7 @@ final class SlotRoom: @unchecked Sendable {
             }
         }
         if grows { backAhead(of: wanted, cataloguePages) }
+        if keepsRoom { host.promise(unwrittenBytes(slots.backedSlots)) }
     }
 
     /// In a vault that grows, backs more slots than the next commit needs while the host has room, so that deleting

@@ -92,6 +92,36 @@ import Testing
         try machine.remount()
     }
 
+    /// Slots counted as backed on a host that preallocates nothing (exFAT), and content took their disk: a stick that
+    /// was full could not commit removals that had returned 0.
+    @Test func `a full host that preallocates nothing has room for every slot that counts as backed`() throws
+    {
+        let session = try Kind.hostWithoutHoles.session()
+        defer { session.kill() }
+        for number in 0..<8000 { try session.put("albums/\(number)", [1]) }
+        try session.makeDurable()
+        var count = 0
+        while (try? session.put("albums/large\(count)", noise(200_000, seed: count))) != nil { count += 1 }
+        #expect(count > 10)
+        try session.makeDurable()
+        let parts = session.library.session.space.parts
+        var (left, missing) = (parts.slots.backed, 0)
+        for pair in parts.segments.pairs {
+            let bytes = min(left, parts.slots.slotsPerPair) * Geometry.pageBytes
+            left -= parts.slots.slotsPerPair
+            for number in [pair.a, pair.b] {
+                missing += max(0, bytes - (try parts.disk.writtenSectors(Int(number))) * Geometry.sectorBytes)
+            }
+        }
+        #expect(missing > 0)
+        #expect(Int(try parts.host.available()) >= missing)
+        for number in 0..<8000 { try session.rm("albums/\(number)") }
+        try session.makeDurable()
+        try session.unmount()
+        try session.mount()
+        #expect(try session.ls("albums").allSatisfy { $0.hasPrefix("large") })
+    }
+
     /// The longest free run was taken though it was a hole, and the host had no room to fill it.
     @Test func `on a full host bytes go where files were, and not into holes`() throws {
         let session = try FaultSession(try MemoryVault(spaces: 1, segments: 0))
