@@ -84,7 +84,7 @@ extension Classifier {
         throws(FileError)
     {
         let wasNoted = file.isNotedPending
-        try session.save(file, by: thread) { change throws(FileError) in
+        try session.save(file, by: thread, isClassified: true) { change throws(FileError) in
             try change.tree.effects.apply(classification, to: file.inode, session.space, change)
             if classification.isUndecided {
                 try change.tree.tables.pendingClassification.add(file.ino)

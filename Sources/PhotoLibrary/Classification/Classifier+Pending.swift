@@ -105,7 +105,7 @@ extension Classifier {
                 switch classification {
                 case .unknown: return
                 case .plain:
-                    return try session.save(file) { change throws(FileError) in
+                    return try session.save(file, isClassified: true) { change throws(FileError) in
                         try change.tree.tables.pendingClassification.remove(ino)
                     }
                 case .media:

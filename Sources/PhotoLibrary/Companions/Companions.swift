@@ -37,6 +37,8 @@ package struct CompanionMove {
     var photoName: [UInt8]
     /// The names of other photos that made the same move before, while this one was pending.
     var otherNames: [[UInt8]] = []
+    /// Other photos that were restored before, while this return was pending: the companion may be one of theirs.
+    var otherReturns: [CompanionMove] = []
     /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
     var mover: Int32
     /// Whether that thread has looked it up since.
@@ -45,18 +47,33 @@ package struct CompanionMove {
     /// The new day; nil for a move into or out of the trash.
     var day: Int64? { if case .day(let day) = target { day } else { nil } }
     var isReturning: Bool { if case .restored = target { true } else { false } }
+    /// The companion's name beside its photo. In the trash it may have a number.
+    package var nameBesidePhoto: [UInt8] {
+        if case .restored(let origin) = target { origin.name } else { name }
+    }
     /// The names beside which the companion was.
-    var photoNames: [[UInt8]] { [photoName] + otherNames }
+    package var photoNames: [[UInt8]] { [photoName] + otherNames + otherReturns.map(\.photoName) }
     /// Notes the photos of an earlier move of the companion, if that had the same target.
     mutating func join(_ earlier: CompanionMove) {
         guard earlier.directory == directory, earlier.name == name, hasTarget(of: earlier) else { return }
+        guard !isReturning else {
+            var other = earlier
+            other.otherReturns = []
+            otherReturns = ([other] + earlier.otherReturns).filter { $0.photo != photo }
+            return
+        }
         otherNames = earlier.photoNames.filter { $0 != photoName }
+    }
+
+    /// The return with the photo that a sidecar of these contents describes. Nil: it describes none of them.
+    func returning(as contents: Sidecar) -> CompanionMove? {
+        ([self] + otherReturns).first { describes(contents, named: $0.nameBesidePhoto, $0.photoName) }
     }
 
     private func hasTarget(of other: CompanionMove) -> Bool {
         switch (target, other.target) {
         case (.day(let own), .day(let day)): own == day
-        case (.trash, .trash): true
+        case (.trash, .trash), (.restored, .restored): true
         default: false
         }
     }
@@ -85,7 +102,11 @@ package final class Companions {
     func keepBeside(_ photo: UInt64) { moves = moves.filter { $1.photo != photo || $1.caller == nil } }
 
     /// Notes that a companion is to follow its photo.
-    func note(_ ino: UInt64, _ move: CompanionMove) { moves[ino] = move }
+    func note(_ ino: UInt64, _ move: CompanionMove) {
+        var move = move
+        if let earlier = moves[ino] { move.join(earlier) }
+        moves[ino] = move
+    }
 
     /// The companions of a photo that is, or was, called `name` in a day: their rows, and photos' own.
     func companions(
@@ -147,11 +168,10 @@ package final class Companions {
     func note(
         _ row: DentryRow, _ target: CompanionMove.Target, of photo: Inode, _ name: [UInt8], _ change: Change
     ) {
-        var move = CompanionMove(
+        let move = CompanionMove(
             directory: row.parent, name: row.name, target: target, photo: photo.ino, photoName: name,
             mover: change.thread)
-        if let earlier = moves[row.ino] { move.join(earlier) }
-        moves[row.ino] = move
+        note(row.ino, move)
     }
 
     /// A companion's name in the day to which its photo was moved: after the photo's name there, which is another one
@@ -225,21 +245,15 @@ package final class Companions {
                 let found = try tree.find(directory, move.name), found.inode.ino == ino
             else { continue }
             let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
-            if isSidecarName(move.name), isPlainFile(inode), try !tree.isInTrash(directory) {
+            var move = move
+            let isInTrash = try tree.isInTrash(directory)
+            if isSidecarName(move.nameBesidePhoto), isPlainFile(inode), move.isReturning || !isInTrash {
                 guard let sidecar = contents[ino] else {
                     moves[ino] = move
                     continue
                 }
-                guard
-                    move.photoNames.contains(where: { describes(sidecar, named: move.name, $0) })
-                        || waiting.contains(where: { other in
-                            // A photo that moves along.
-                            other.move.day != nil && other.move.day == move.day
-                                && other.move.directory == move.directory
-                                && sidecarNames(other.move.name).contains(move.name)
-                                && describes(sidecar, named: move.name, other.move.name)
-                        })
-                else { continue }
+                guard let own = following(move, as: sidecar, waiting.lazy.map(\.move)) else { continue }
+                move = own
             }
             switch move.target {
             case .day(let day): try follow(move, inode, row, from: directory, to: day, contents[ino], change)
@@ -256,6 +270,22 @@ package final class Companions {
                     inode, row, in: directory, move, to: origin, change)
             }
         }
+    }
+
+    /// The move that a sidecar of these contents makes; nil if it describes no photo that does.
+    private func following(
+        _ move: CompanionMove, as sidecar: Sidecar, _ waiting: some Sequence<CompanionMove>
+    ) -> CompanionMove? {
+        if move.isReturning { return move.returning(as: sidecar) }
+        let isDescribing =
+            move.photoNames.contains { describes(sidecar, named: move.name, $0) }
+            || waiting.contains { other in
+                // A photo that moves along.
+                other.day != nil && other.day == move.day && other.directory == move.directory
+                    && sidecarNames(other.name).contains(move.name)
+                    && describes(sidecar, named: move.name, other.name)
+            }
+        return isDescribing ? move : nil
     }
 
     func follow(

@@ -96,6 +96,8 @@ package final class FileState: @unchecked Sendable {
     package var needsClassification = false
     /// (w) Whether the catalogue lists the file as pending classification, for the next session.
     package var isNotedPending = false
+    /// Whether the next session would not classify it.
+    package var isUnnoted: Bool { needsClassification && !isNotedPending }
     /// (w) The `changeCount` for which a long comparison is running.
     package var comparedCount: Int?
     private let editing = Atomic<Bool>(false)

@@ -8,20 +8,27 @@ import VaultStore
 /// Saving open files to the tree.
 extension TreeSession {
     /// Seals the dirty chunks and writes the rows, in one transaction with `also`. The writer's lock is held.
+    ///
+    /// - Parameter isClassified: whether `also` classifies the file. Else the close of its writer will; and without
+    ///   one, because of a crash, the next session, for which the file is noted.
     package func save(
-        _ file: FileState, by thread: Int32 = -1, also: (Change) throws(FileError) -> Void = { _ in }
+        _ file: FileState, by thread: Int32 = -1, isClassified: Bool = false,
+        also: (Change) throws(FileError) -> Void = { _ in }
     )
         throws(FileError)
     {
         guard !file.isDiscarded else { return }
+        let isNews = !isClassified && file.isUnnoted
         try file.sealDirty()
         let pages = PageRoom.pagesPerChange + FileContext.pages(ofRows: file.unsavedRows)
         try change(by: thread, for: .removal, pages: pages) { change throws(FileError) in
             try store(file, change)
+            if isNews { try change.tree.tables.pendingClassification.add(file.ino) }
             try also(change)
             // Closed before, but could not be saved then.
             if file.inode.openCount == 0 { file.inode.state = nil }
         }
+        if isNews { file.isNotedPending = true }
         file.forgetUnsavedRows()
         file.hasNewBytes = false
         if file.unsavedSince != nil {
@@ -30,15 +37,9 @@ extension TreeSession {
         }
     }
 
-    /// Saves a file that must survive a crash, although its writer may not be done. Its close will classify it; without
-    /// one, the next session will.
+    /// Saves a file that has unsaved changes, or that is not noted for the next session.
     package func saveForGood(_ file: FileState) throws(FileError) {
-        let isNews = file.needsClassification && !file.isNotedPending
-        guard isNews || file.unsavedSince != nil else { return }
-        try save(file) { change throws(FileError) in
-            if isNews { try change.tree.tables.pendingClassification.add(file.ino) }
-        }
-        if isNews { file.isNotedPending = true }
+        if file.isUnnoted || file.unsavedSince != nil { try save(file) }
     }
 
     /// Returns a new content for a file that is about to leave its shared one; nil if no other file has that.

@@ -58,7 +58,7 @@ extension Library {
         let mayBePhoto = try session.locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
         let hasWriters = file.hasWriters
         let classification = mayBePhoto && !hasWriters ? classifier.classify(file) : .unknown
-        try session.save(file, by: caller.pid) { change throws(FileError) in
+        try session.save(file, by: caller.pid, isClassified: !hasWriters) { change throws(FileError) in
             if caller.uid != 0 { change.tree.dropPrivileges(file.inode) }
             try change.tree.effects.apply(classification, to: file.inode, session.space, change)
             if classification.isUndecided { try change.tree.tables.pendingClassification.add(file.ino) }

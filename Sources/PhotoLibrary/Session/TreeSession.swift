@@ -207,7 +207,7 @@ package final class TreeSession: @unchecked Sendable {
         defer { for info in infos.values { destroyUnused(info) } }
         var contents: [UInt64: Sidecar] = [:]
         for (ino, move) in moves {
-            if let stem = sidecarStem(move.name) {
+            if let stem = sidecarStem(move.nameBesidePhoto) {
                 // `IMG.jpg.xmp` describes IMG.jpg, whatever it says.
                 contents[ino] = move.photoNames == [stem] ? Sidecar(dates: []) : sidecar(ino)
             }

@@ -63,12 +63,17 @@ import VaultCatalogue
         fixture.library.abandon(try #require(handle.state))
     }
 
-    /// A synced file is there, so it is a photo too, though it was not closed.
-    @Test(arguments: [false, true])
-    func `a photo that was synced but not closed is filed`(isNew: Bool) throws {
+    /// How the bytes of an open file come into a commit.
+    enum Saving: CaseIterable {
+        case byItsProgram, ofTheRoot, byTheCommitter, byTheFirstClose, byAllocation, byTruncation
+    }
+
+    /// A saved file is there, so it is a photo too, though it was not closed.
+    @Test(arguments: [false, true], Saving.allCases)
+    func `a photo that was saved but not closed is filed`(isNew: Bool, saving: Saving) throws {
         let fixture = try Fixture()
         if !isNew { try fixture.put("albums/a.jpg", jpeg("2023-01-01", more: 1)) }
-        try leaveOpen(fixture, isNew: isNew, jpeg("2024-05-01", more: 2))
+        try leaveOpen(fixture, isNew: isNew, jpeg("2024-05-01", more: 2), saving)
         try fixture.kill()
         fixture.library.didGoLive()
         #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
@@ -86,10 +91,22 @@ import VaultCatalogue
         #expect(try pendingClassification(fixture) == [])
     }
 
-    private func leaveOpen(_ fixture: Fixture, isNew: Bool, _ bytes: [UInt8]) throws {
+    private func leaveOpen(
+        _ fixture: Fixture, isNew: Bool, _ bytes: [UInt8], _ saving: Saving = .byItsProgram
+    ) throws {
         let handle = try isNew ? fixture.createOpen("albums/a.jpg") : fixture.open("albums/a.jpg")
         try fixture.write(handle, bytes)
-        try fixture.library.fsync(handle, dataOnly: false)
+        switch saving {
+        case .byItsProgram: try fixture.library.fsync(handle, dataOnly: false)
+        case .ofTheRoot: try fixture.library.fsyncDirectory(fixture.library.openDirectory(1))
+        case .byTheCommitter: #expect(!fixture.library.session.saveFiles(unsavedBefore: .max))
+        case .byTheFirstClose:
+            _ = try fixture.open("albums/a.jpg")
+            try fixture.library.flush(handle)
+        case .byAllocation:
+            try fixture.library.ranges.allocate(handle, mode: 0, offset: 0, length: UInt64(bytes.count))
+        case .byTruncation: try fixture.truncate("albums/a.jpg", UInt64(bytes.count + 1))
+        }
         fixture.library.abandon(try #require(handle.state))
     }
 

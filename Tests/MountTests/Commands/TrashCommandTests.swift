@@ -101,6 +101,38 @@ import Testing
         #expect(try eventually { try place.shown() == both })
     }
 
+    /// The JPEG goes first; what says that it describes the raw file goes with that, and lies in the trash beside it.
+    @Test(arguments: ["obscura", "mv"]) func `a sidecar that names a raw file comes back with that alone`(
+        program: String
+    ) throws {
+        try place.source("DSC.cr2", raw("2019-03-04"))
+        try place.source("DSC.xmp", xmp("2019-03-04", of: "CR2"))
+        try place.shell("cp source/a.jpg D/albums/T/DSC.JPG; echo >>D/albums/T/DSC.JPG")
+        try place.shell("cp source/DSC.cr2 source/DSC.xmp D/\(Self.day)")
+        let others = ["2019-03-04/a.jpg", "2019-03-04/b.jpg"]
+        let all = ["DSC.JPG", "DSC.cr2", "DSC.xmp"].map { "2019-03-04/" + $0 } + others
+        #expect(try place.shown() == all)
+        let before = try place.files(place.mountPoint)
+        func restore(_ name: String) throws {
+            if program == "obscura" {
+                let ended = try trash("restore", name)
+                #expect(ended.status == 0, "\(ended.error)")
+            } else {
+                try place.shell("cd D; mv .Trash-*/files/\(name) \(Self.day)")
+            }
+        }
+        try place.shell("rm D/\(Self.day)/DSC.JPG")
+        #expect(try eventually { try place.shown() == all.filter { !$0.hasSuffix("JPG") } })
+        try place.shell("rm D/\(Self.day)/DSC.cr2")
+        #expect(try eventually { try place.shown() == others })
+        try restore("DSC.JPG")
+        #expect(try eventually { try place.shown() == ["2019-03-04/DSC.JPG"] + others })
+        #expect(try place.shell("cd D/.Trash-*/files; ls") == "DSC.cr2\nDSC.xmp\n")
+        try restore("DSC.cr2")
+        #expect(
+            try eventually { try place.files(place.mountPoint).filter { !$0.hasPrefix(".Trash") } == before })
+    }
+
     @Test func `names of any bytes are shown differently, and given so or as they are`() throws {
         // The escape is as long in all, and the last has a backslash of its own.
         let names = ["k\\xe9.jpg", "k\\xff.jpg", "k\u{FFFD}.jpg", "ctl\\x01.jpg", "k\\\\xfe.jpg"]
