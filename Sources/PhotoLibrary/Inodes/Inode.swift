@@ -48,6 +48,9 @@ public final class Inode: @unchecked Sendable {
     package var isDay: Bool { row.day != 0 }
     /// A day that readdir omits: created by classification, and empty now.
     package var isUnlistedDay: Bool { row.isUnlistedDay }
+    /// For a directory: whether all of its entries are directories, and no day among them is unlisted. Links count
+    /// the listed directories, and the size counts all entries.
+    package var hasOnlyListedDirectories: Bool { UInt64(row.nlink) == row.size &+ 2 }
     package var area: Area {
         if isDay { return .day }
         switch ino {

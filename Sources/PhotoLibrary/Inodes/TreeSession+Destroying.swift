@@ -102,7 +102,8 @@ extension TreeSession {
     /// pages, each of which a host elsewhere may have to be asked for.
     private static let daysAtOnce = 200
 
-    /// Removes empty days that classification created, until it is cancelled. They are not listed.
+    /// Removes empty days that classification created, until it is cancelled. They are not listed. If there is none,
+    /// reads no day.
     ///
     /// - Parameter isCancelled: called between steps, where other requests may go first.
     package func dropEmptyDays(unless isCancelled: () -> Bool) throws(FileError) {
@@ -113,6 +114,7 @@ extension TreeSession {
                 // The query reads stored rows.
                 try change.tree.storeChanges()
                 let moments = try change.tree.inode(WellKnownInode.moments)
+                if moments.hasOnlyListedDirectories { return nil }
                 let found = try change.tree.tables.dentries.emptyDays(
                     in: WellKnownInode.moments, after: id, among: Self.daysAtOnce)
                 for row in found.days {

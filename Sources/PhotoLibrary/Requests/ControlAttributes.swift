@@ -1,5 +1,6 @@
 import Encodings
 import FileRequests
+import Synchronization
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -97,14 +98,20 @@ struct ControlAttributes {
     }
 
     private func countLines() throws(FileError) -> [(String, String)] {
-        try session.locked { tree throws(FileError) in
-            let trashed = try tree.tables.trash.photoCount()
+        try session.views.withStoredRows { tree throws(FileError) in
+            let changes = tree.tables.changeCount
+            if let known = library.countLines.withLock({ $0 }), known.changes == changes {
+                return known.lines
+            }
             let versions = try tree.tables.versions.totals()
-            return [
-                ("photos", "\(try tree.tables.photos.count() - trashed)"), ("trashed", "\(trashed)"),
+            let lines = [
+                ("photos", "\(try tree.tables.photos.shownCount())"),
+                ("trashed", "\(try tree.tables.trash.photoCount())"),
                 ("thumbnails", "\(try tree.tables.thumbnails.count())"),
                 ("versions", "\(versions.count)"), ("version_bytes", "\(versions.bytes)"),
             ]
+            library.countLines.withLock { $0 = (changes, lines) }
+            return lines
         }
     }
 

@@ -23,6 +23,8 @@ public final class Library: @unchecked Sendable {
     let unlocked: UnlockedSpace?
     /// Identifies this mount: a later one at the same place may get its device number.
     let mark = UInt64.random(in: 0...UInt64.max)
+    /// The counts of `obscura status`, and the row changes when they were counted: each walks an index or a table.
+    let countLines = Mutex<(changes: Int64, lines: [(String, String)])?>(nil)
     private let statusLock = Lock()
     /// Under `statusLock`.
     private var describeMount: (@Sendable () -> [(key: String, value: String)])?

@@ -62,8 +62,8 @@ public struct SpaceWalk: Sendable {
 
     /// Number of photos in the space, for `status`, without those in the trash.
     public func photoCount() throws(FileError) -> Int {
-        try library.session.locked { tree throws(FileError) in
-            Int(try tree.tables.photos.count() - tree.tables.trash.photoCount())
+        try library.session.views.withStoredRows { tree throws(FileError) in
+            Int(try tree.tables.photos.shownCount())
         }
     }
 

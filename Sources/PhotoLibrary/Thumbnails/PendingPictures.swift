@@ -86,7 +86,7 @@ package final class PendingPictures {
     private func noteUnhashed() throws(FileError) {
         guard mayHaveUnhashed else { return }
         mayHaveUnhashed = false
-        let shown = try tree.tables.photos.count() - tree.tables.trash.photoCount()
+        let shown = try tree.tables.photos.shownCount()
         let known = try min(tree.tables.likenesses.count(), tree.tables.positions.count())
         guard known < shown else { return }
         try tree.tables.pendingThumbnails.deleteAll()

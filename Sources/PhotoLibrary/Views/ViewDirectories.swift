@@ -22,6 +22,11 @@ package final class ViewDirectories: Sendable {
     /// Runs `body` once the rows by which photos are in views are up to date.
     package func viewing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try session.applyCompanionMoves()
+        return try withStoredRows(body)
+    }
+
+    /// As `viewing`, without the moves that wait for programs to be done.
+    package func withStoredRows<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         if session.isReadOnly { return try session.locked(body) }
         // Sends notices as well; changes only rows that the next commit would have changed.
         return try session.changeNow { change throws(FileError) in

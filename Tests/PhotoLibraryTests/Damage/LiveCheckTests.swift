@@ -258,6 +258,11 @@ import VaultFormat
         try fixture.write(handle, [1, 2, 3])
         #expect(try fixture.own("status", "").contains("durable=no"))
         try fixture.close(handle)
+        // Counted again, whether the change is in a root or not.
+        try fixture.put("albums/c.jpg", jpeg(more: 3))
+        #expect(try fixture.own("status", "").contains("photos=2\ntrashed=1\n"))
+        try fixture.rm("moments/2024-05-01/a.jpg")
+        #expect(try fixture.own("status", "").contains("photos=1\ntrashed=2\n"))
     }
 
     @Test func `changes in no root yet are not committed`() throws {

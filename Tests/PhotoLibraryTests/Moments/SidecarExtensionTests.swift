@@ -145,4 +145,57 @@ import Testing
         try fixture.mv("moments/2020-01-01/DSC.cr2", "moments/2020-01-01/Dune.cr2")
         #expect(try fixture.ls("moments/2020-01-01") == ["DSC.JPG", "Dune.cr2", "Dune.xmp"])
     }
+
+    /// A pair and its raw file's sidecar in the trash: the JPEG went first, which the sidecar outlived.
+    private func trashPair(isListed: Bool, isRemounted: Bool) throws -> Fixture {
+        let fixture = try shoot("DSC.xmp", xmp("2024-05-01", of: "CR2"))
+        try fixture.put("albums/A/DSC.xmp", xmp("2024-05-01", of: "CR2"))
+        try fixture.put("albums/A/DSC.cr2", raw("2024-05-01"))
+        try fixture.rm(day + "DSC.JPG")
+        if isListed { #expect(try fixture.ls("moments/2024-05-01") == ["DSC.cr2", "DSC.xmp"]) }
+        if isRemounted { try fixture.remount() }
+        try fixture.rm(day + "DSC.cr2")
+        #expect(try fixture.ls(trash) == ["DSC (2).xmp", "DSC.JPG", "DSC.cr2", "DSC.xmp"])
+        if isRemounted { try fixture.remount() }
+        if !fixture.exists("moments/2024-05-01") { try fixture.mkdir("moments/2024-05-01") }
+        return fixture
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func `one that went with its raw file does not come back with the JPEG`(isListed: Bool, isRemounted: Bool)
+        throws
+    {
+        let fixture = try trashPair(isListed: isListed, isRemounted: isRemounted)
+        try fixture.mv(trash + "/DSC.JPG", day + "DSC.JPG")
+        #expect(try fixture.ls("moments/2024-05-01") == ["DSC.JPG"])
+        #expect(try fixture.ls("albums/A") == ["DSC.JPG"])
+        #expect(try fixture.ls(trash) == ["DSC (2).xmp", "DSC.cr2", "DSC.xmp"])
+        try fixture.mv(trash + "/DSC.cr2", day + "DSC.cr2")
+        #expect(try fixture.ls("moments/2024-05-01") == ["DSC.JPG", "DSC.cr2", "DSC.xmp"])
+        #expect(try fixture.ls("albums/A") == ["DSC.JPG", "DSC.cr2", "DSC.xmp"])
+        #expect(try fixture.ls(trash).isEmpty)
+    }
+
+    /// Nobody looks in between, and neither order loses it.
+    @Test(arguments: [["DSC.JPG", "DSC.cr2"], ["DSC.cr2", "DSC.JPG"]])
+    func `one comes back where both are restored at once`(names: [String]) throws {
+        let fixture = try trashPair(isListed: true, isRemounted: false)
+        for name in names { try fixture.mv(trash + "/" + name, day + name) }
+        #expect(try fixture.ls("moments/2024-05-01") == ["DSC.JPG", "DSC.cr2", "DSC.xmp"])
+        #expect(try fixture.ls("albums/A") == ["DSC.JPG", "DSC.cr2", "DSC.xmp"])
+        #expect(try fixture.ls(trash).isEmpty)
+    }
+
+    @Test func `one in a day that lies in the trash stays there without its raw file`() throws {
+        let fixture = try shoot("DSC.xmp", xmp("2024-05-01", of: "CR2"))
+        try fixture.put("albums/A/DSC.cr2", raw("2024-05-01"))
+        for path in [".Trash-0", trash] { try fixture.mkdir(path, mode: 0o700) }
+        try fixture.mv("moments/2024-05-01", trash + "/day")
+        try fixture.mkdir("moments/2024-05-01")
+        try fixture.mv(trash + "/day/DSC.JPG", day + "DSC.JPG")
+        #expect(try fixture.ls("moments/2024-05-01") == ["DSC.JPG"])
+        #expect(try fixture.ls(trash + "/day") == ["DSC.cr2", "DSC.xmp"])
+        try fixture.mv(trash + "/day/DSC.cr2", day + "DSC.cr2")
+        #expect(try fixture.ls("moments/2024-05-01") == ["DSC.JPG", "DSC.cr2", "DSC.xmp"])
+    }
 }
