@@ -1,3 +1,4 @@
+import Glibc
 import LinuxIO
 import VaultCrypto
 import VaultFormat
@@ -67,12 +68,18 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
     var settings = settings
     try onVault(vault) { () throws(VaultError) in try Vault.requireReachable(vault) }
     if Vault.isVault(vault) {
+        // A directory that may not be looked into may be anything.
+        if access(vault + "/.", R_OK | X_OK) != 0, errno == EACCES {
+            throw Failure(vault, "looking into the directory", .last)
+        }
         throw Failure(.failed, vault, "already a vault: mount it, or name another directory")
     }
+    try onVault(vault) { () throws(VaultError) in try Vault.requireFree(vault) }
     if !settings.isKindGiven, let terminal = try passwords.terminal() {
         settings.spaces = try chooseKind(terminal)
     }
     let bytesPerSpace = try chooseSize(vault, settings, passwords)
+    try requireSize(vault, settings, bytesPerSpace)
     // On a terminal the warnings come before the password is chosen; otherwise after the password was read.
     let isPrompting = try passwords.terminal() != nil
     if isPrompting { warn(vault, settings) }
@@ -84,7 +91,7 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
         try onVault(vault) { () throws(VaultError) in
             try Vault.create(
                 at: vault, spaces: settings.spaces, bytesPerSpace: bytesPerSpace, kdf: settings.kdf,
-                password: passwords.keyFiles.combinedNew(password), stretcher: ChildStretcher()
+                password: passwords.keyFiles.combinedNew(password), stretcher: passwords.stretcher
             ) { (done, total) throws(VaultError) in
                 if wasInterrupted { throw .interrupted }
                 progress.show(done: done, total: total)
@@ -156,13 +163,28 @@ private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords
     for _ in 1...Passwords.attemptsMax {
         guard let answer = try terminal.ask("Size [\(proposal)]: ") else { break }
         if answer.isEmpty { return parseSize(proposal) }
-        if let bytes = parseSize(answer) {
-            terminal.tell(sizeHint(bytes, spaces: settings.spaces))
-            return bytes
+        guard let bytes = parseSize(answer) else {
+            terminal.tell("Use a whole number with K, M, G or T, such as 20G.")
+            continue
         }
-        terminal.tell("Use a whole number with K, M, G or T, such as 20G.")
+        do throws(Failure) { try requireSize(vault, settings, bytes) } catch {
+            guard [.usage, .noRoom].contains(error.status) else { throw error }
+            terminal.tell(error.line)
+            continue
+        }
+        terminal.tell(sizeHint(bytes, spaces: settings.spaces))
+        return bytes
     }
     throw Failure(.usage, "--size", "no size was given: use a whole number with K, M, G or T, such as 20G")
+}
+
+/// Refuses a size as making the vault would, before a password is chosen.
+private func requireSize(
+    _ vault: String, _ settings: CreateSettings, _ bytesPerSpace: UInt64?
+) throws(Failure) {
+    try onVault(vault) { () throws(VaultError) in
+        try Vault.requireSize(at: vault, spaces: settings.spaces, bytesPerSpace: bytesPerSpace)
+    }
 }
 
 /// `4 GiB: room for at least 1,000 photos of 4 MB. The vault takes 8 GiB at once.`

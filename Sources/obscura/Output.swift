@@ -55,7 +55,7 @@ final class ProgressLine {
 
     init(_ label: String, quiet: Bool = false) {
         self.label = label
-        isShown = !quiet && isatty(STDERR_FILENO) == 1
+        isShown = !quiet && canOverwriteLines()
     }
 
     /// May be called at any rate: it writes at most ten times a second. Both values are in bytes.
@@ -78,6 +78,11 @@ final class ProgressLine {
     func end() {
         if isShown, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
     }
+}
+
+/// Whether standard error is a terminal on which a line can be overwritten: Emacs' shell and the like cannot do that.
+func canOverwriteLines() -> Bool {
+    isatty(STDERR_FILENO) == 1 && getenv("TERM").map { String(cString: $0) } != "dumb"
 }
 
 /// As many of these parts of a line as fit in so many columns, at least the first or its beginning: a longer line would

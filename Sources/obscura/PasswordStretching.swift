@@ -10,8 +10,18 @@ struct ChildStretcher: PasswordStretcher {
     /// Private first word of the command line.
     static let word = "--stretch"
 
+    /// Whether the password was typed on the terminal: keys that are pressed meanwhile are not shown there then.
+    var isTyped = false
+
     func stretch(
         _ password: SecretBytes, salt: [UInt8], parameters: KDFParameters
+    ) throws(VaultError) -> SecretBytes {
+        guard isTyped, let terminal = Terminal() else { return try derive(password, salt, parameters) }
+        return try terminal.hushing { () throws(VaultError) in try derive(password, salt, parameters) }
+    }
+
+    private func derive(
+        _ password: SecretBytes, _ salt: [UInt8], _ parameters: KDFParameters
     ) throws(VaultError) -> SecretBytes {
         let request = StretchRequest(password: password, salt: salt, parameters: parameters)
         let (key, end): (SecretBytes?, ProcessEnd)

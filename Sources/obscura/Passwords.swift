@@ -33,6 +33,9 @@ struct Passwords {
         return typed
     }
 
+    /// Derives the keys of new and changed passwords.
+    var stretcher: ChildStretcher { ChildStretcher(isTyped: typed != nil) }
+
     /// The password of a space.
     func toOpen(_ vault: String) throws(Failure) -> SecretBytes {
         keyFiles.combined(try toOpen(vault, on: typed, error: nil))
@@ -148,7 +151,7 @@ struct Passwords {
         if let terminal = try terminal() {
             let old = try terminal.knownPassword("Old password for \(vault): ") { (old) throws(Failure) in
                 try onVault(vault) { () throws(VaultError) in
-                    try Vault.opens(vault, password: keyFiles.combined(old), stretcher: ChildStretcher())
+                    try Vault.opens(vault, password: keyFiles.combined(old), stretcher: stretcher)
                 }
             }
             guard let old else { throw failure(.noSpaceOpens, vault: vault) }
@@ -167,7 +170,7 @@ struct Passwords {
             let (new, surviving) = try terminal.addition(vault) { (password) throws(Failure) in
                 try onVault(vault) { () throws(VaultError) in
                     try Vault.opens(
-                        vault, password: password, keyFiles: keyFiles.given, stretcher: ChildStretcher())
+                        vault, password: password, keyFiles: keyFiles.given, stretcher: stretcher)
                 }
             }
             return (keyFiles.combinedNew(new), surviving)

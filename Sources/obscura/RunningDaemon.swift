@@ -59,7 +59,12 @@ func runningDaemon(serving entry: MountEntry) -> RunningDaemon? {
 
 /// The processes of this mount namespace that serve mounts.
 func runningDaemons() -> [RunningDaemon] {
-    processes().compactMap { process in
+    let mounts = Set(mountTable().map(\.id))
+    // A private session's daemon may serve the same path in another mount namespace.
+    func isElsewhere(_ process: pid_t) -> Bool {
+        firstMountID(of: process).map { !mounts.contains($0) } ?? false
+    }
+    return processes().compactMap { process in
         guard let bytes = contents(ofFile: "/proc/\(process)/cmdline") else { return nil }
         let words = bytes.split(separator: 0).map { pathText($0) }
         guard words.count == 6, Daemon.words.contains(words[1]), !isElsewhere(process),
@@ -72,12 +77,6 @@ func runningDaemons() -> [RunningDaemon] {
 /// The numbers of all processes that this user may see, ascending.
 func processes() -> [pid_t] {
     ((try? HostPath("/proc").list()) ?? []).compactMap { pid_t("\($0)") }.sorted()
-}
-
-/// Whether a process is in another mount namespace: a private session's daemon may serve the same path there.
-private func isElsewhere(_ process: pid_t) -> Bool {
-    guard let first = firstMountID(of: process) else { return false }
-    return !mountTable().contains { $0.id == first }
 }
 
 /// The name and number of a process, for messages.

@@ -46,11 +46,7 @@ final class Terminal {
         guard tcgetattr(descriptor, &settings) == 0 else {
             throw Failure("/dev/tty", "turning off its echo", .last)
         }
-        var silent = settings
-        silent.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
-        silent.c_lflag |= tcflag_t(ICANON | ISIG)
-        // ^Z would leave the shell with a terminal that does not echo, so it is disabled. 0 is _POSIX_VDISABLE.
-        withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VSUSP)] = 0 }
+        var silent = Self.silent(settings)
         return try restoringOnInterruption(terminal: descriptor, settings: settings) { () throws(Failure) in
             guard tcsetattr(descriptor, TCSADRAIN, &silent) == 0 else {
                 throw Failure("/dev/tty", "turning off its echo", .last)
@@ -58,6 +54,27 @@ final class Terminal {
             defer { tcsetattr(descriptor, TCSADRAIN, &settings) }
             return try body()
         }
+    }
+
+    /// The same for a body that asks for nothing: it runs also where the echo cannot be turned off.
+    func hushing<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
+        var settings = termios()
+        guard tcgetattr(descriptor, &settings) == 0 else { return try body() }
+        var silent = Self.silent(settings)
+        return try restoringOnInterruption(terminal: descriptor, settings: settings) { () throws(E) in
+            tcsetattr(descriptor, TCSADRAIN, &silent)
+            defer { tcsetattr(descriptor, TCSADRAIN, &settings) }
+            return try body()
+        }
+    }
+
+    private static func silent(_ settings: termios) -> termios {
+        var silent = settings
+        silent.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
+        silent.c_lflag |= tcflag_t(ICANON | ISIG)
+        // ^Z would leave the shell with a terminal that does not echo, so it is disabled. 0 is _POSIX_VDISABLE.
+        withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VSUSP)] = 0 }
+        return silent
     }
 
     /// Linux drops what is typed beyond so many bytes (termios(3), canonical mode).

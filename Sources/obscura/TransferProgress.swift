@@ -48,7 +48,7 @@ final class TransferProgress {
     init(_ label: String, _ state: TransferState, quiet: Bool) {
         self.label = label
         self.state = state
-        form = quiet ? .none : isatty(STDERR_FILENO) == 1 ? .bar : .lines
+        form = quiet ? .none : canOverwriteLines() ? .bar : .lines
     }
 
     private func show() {

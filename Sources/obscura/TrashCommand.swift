@@ -12,7 +12,7 @@ func runTrash(_ arguments: Arguments) throws(Failure) {
     let names = Array(arguments.operands.dropFirst(2))
     let word = arguments.operands[1]
     guard let action = TrashAction(rawValue: word) else {
-        let near = nearestWord(to: word, among: TrashAction.words) ?? TrashAction.list.rawValue
+        let near = wordNear(to: word, among: TrashAction.words) ?? "list, restore or empty"
         throw Failure(.usage, word, "trash does not know that: did you mean \(near)?")
     }
     if action != .restore, let name = names.first {
@@ -340,7 +340,7 @@ struct SpaceTrash {
         if entries.isEmpty { return say("the trash is empty") }
         if isatty(STDIN_FILENO) == 1, let terminal = Terminal() {
             try terminal.confirm(
-                "The trash holds \(countedEntries(entries.count)). Emptying it destroys them for good.",
+                "The trash holds \(countedEntries(entries.count)). Emptying it destroys all of it for good.",
                 directory,
                 word: "empty")
         }

@@ -7,9 +7,10 @@ import VaultStore
 func runPasswd(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
     try requireUnmounted(vault)
-    let (old, new) = try Passwords(arguments).toChange(vault)
+    let passwords = try Passwords(arguments)
+    let (old, new) = try passwords.toChange(vault)
     try onVault(vault) { () throws(VaultError) in
-        try Vault.changePassword(vault, old: old, new: new, stretcher: ChildStretcher())
+        try Vault.changePassword(vault, old: old, new: new, stretcher: passwords.stretcher)
     }
     say(
         "\(vault): the password has been changed; copies of the vault made before still open with the old one"
@@ -24,7 +25,7 @@ func runSpaceAdd(_ arguments: Arguments) throws(Failure) {
     try onVault(vault) { () throws(VaultError) in
         try Vault.addSpace(
             vault, new: new, surviving: surviving, keyFiles: passwords.keyFiles.given,
-            stretcher: ChildStretcher())
+            stretcher: passwords.stretcher)
     }
     say("\(vault): the new password opens an empty space")
 }

@@ -1,3 +1,3 @@
-import Glibc
+import VaultStore
 
-exit(runObscura())
+Vault.endProcess(runObscura())

@@ -65,6 +65,7 @@ import VaultStore
             #expect(try parseArguments(["help"] + words) == .help(command))
             #expect(helpText(command).contains("usage: obscura \(command.name)"))
             #expect(helpText().contains("  \(command.name) "))
+            if command.tail == .optional { #expect(helpText().contains("  \(command.name) [")) }
         }
     }
 
@@ -85,7 +86,10 @@ import VaultStore
         ("ls", ["status"]), ("list", ["status", "trash"]), ("open", ["mount"]), ("init", ["create"]),
         ("resize", ["grow"]), ("restore", ["trash", "header restore", "export"]), ("lock", ["unmount"]),
         ("umount", ["unmount"]), ("fsck", ["check"]), ("Unlock", ["mount"]),
-        ("add", ["import", "space add"]),
+        ("add", ["import", "space add"]), ("encrypt", ["create"]), ("exit", ["unmount"]),
+        ("snapshot", ["backup"]),
+        ("cp", ["import", "export"]), ("send", ["receive"]), ("users", ["space add"]), ("key", ["passwd"]),
+        ("view", ["mount"]), ("purge", ["trash"]), ("size", ["status", "grow"]), ("usage", ["status"]),
     ])
     func `words of other programs are understood`(word: String, commands: [String]) {
         let failure = #expect(throws: Failure.self) { try parseArguments([word, "V"]) }
@@ -106,6 +110,28 @@ import VaultStore
     @Test(arguments: [
         (["mont", "V"], "obscura: mont: unknown command: the nearest is mount (obscura --help lists them)"),
         (["spce"], "obscura: spce: unknown command: the nearest is space (obscura --help lists them)"),
+        (["hlep"], "obscura: hlep: unknown command: the nearest is help (obscura --help lists them)"),
+        (
+            ["mounting"],
+            "obscura: mounting: unknown command: the nearest is mount (obscura --help lists them)"
+        ),
+        (
+            ["nonsense", "V"],
+            "obscura: nonsense: unknown command: the nearest is create (obscura --help lists them)"
+        ),
+        (["verfy", "V"], "obscura: verfy: unknown command: did you mean obscura check?"),
+        (
+            ["help", "nonsense"],
+            "obscura: nonsense: unknown command: the nearest is create (obscura --help lists them)"
+        ),
+        (["help", "open"], "obscura: open: unknown command: did you mean obscura help mount?"),
+        (["help", "unlcok"], "obscura: unlcok: unknown command: did you mean obscura help mount?"),
+        (["space", "wash", "V"], "obscura: space wash: unknown command: the nearest is space add"),
+        ([""], "obscura: command: is empty: obscura --help lists all commands"),
+        (
+            ["-o", "ro", "mount"],
+            "obscura: -o: options come after a command: obscura mount -o (obscura --help lists all)"
+        ),
         (["space"], "obscura: space: add or remove? see obscura --help"),
         (["space", "ad", "V"], "obscura: space ad: unknown command: the nearest is space add"),
         (["--versoin"], "obscura: --versoin: unknown option here: the nearest is --version"),

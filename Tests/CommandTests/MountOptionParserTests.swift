@@ -48,7 +48,8 @@ import Testing
     @Test func `words of other programs that change nothing of the files are accepted`() throws {
         let words = """
             kernel_cache,auto_unmount,big_writes,max_read=131072,attr_timeout=1.0,quiet,nosyslog,sharedstorage,\
-            reconnect,cache=yes,ServerAliveInterval=15,max_conns=4
+            reconnect,cache=yes,ServerAliveInterval=15,max_conns=4,fusedebug,openssl=auto,remember=10,\
+            workaround=rename,loglevel=error,sshfs_debug
             """
         #expect(try applied(words) == MountOptionParser())
         // What would change who may enter, or what is shown, is not passed over.

@@ -14,6 +14,16 @@ import Testing
     }
 
     @Test(arguments: [
+        ("mont", "mount"), ("un", "unmount"), ("mounted", "mount"), ("nonsense", nil), ("gro", "grow"),
+        ("g", nil),
+        ("", nil), ("infos", "info"), ("fo", nil), ("UNMUONT", "unmount"), ("crates", "create"),
+        ("crab", nil),
+    ])
+    func `only a word that is near is named`(typed: String, meant: String?) {
+        #expect(wordNear(to: typed, among: ["create", "mount", "unmount", "grow", "info"]) == meant)
+    }
+
+    @Test(arguments: [
         ("", "", 0), ("a", "", 1), ("", "ab", 2), ("ab", "ba", 1), ("kitten", "sitting", 3), ("ca", "abc", 3),
     ])
     func `counts slips`(a: String, b: String, slips: Int) {

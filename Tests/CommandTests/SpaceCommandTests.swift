@@ -245,6 +245,45 @@ import VaultCrypto
         #expect(sizeHint(1200 << 20, spaces: 3).hasPrefix("1.1 GiB: room for at least 290 photos of 4 MB."))
     }
 
+    @Test func `no password is chosen for a size that the disk or the vault cannot have`() throws {
+        for (size, status) in [("1K", 2), ("900T", 7), ("99999999T", 2)] {
+            let words = "create V --spaces 2 --size \(size) --kdf-memory 8M --kdf-passes 1"
+            let asked = try shell("obscura \(words) --password-command 'touch asked; echo one'")
+            #expect(asked.status == Int32(status) && !asked.errors.contains("forgotten"), "\(asked.errors)")
+            #expect(!FileManager.default.fileExists(atPath: directory + "/asked"))
+            let typed = try onTerminal(words, typing: "")
+            #expect(typed.status == Int32(status) && !typed.output.contains("password"), "\(typed.output)")
+        }
+        // Where the size is asked for, it is asked for again.
+        let again = try onTerminal(
+            "create V --kdf-memory 8M --kdf-passes 1", typing: "2\n1K\n900T\n24M\none\none\n")
+        #expect(again.status == 0 && again.output.contains("at least 16M"), "\(again.output)")
+    }
+
+    @Test(.enabled(if: geteuid() == 0)) func `the proposed size fits on a small disk`() throws {
+        try #require(mount("none", directory + "/D", "tmpfs", 0, "size=100M") == 0)
+        defer { umount2(directory + "/D", Int32(MNT_DETACH)) }
+        let made = try onTerminal("create D/V --kdf-memory 8M --kdf-passes 1", typing: "2\n\none\none\n")
+        #expect(made.status == 0 && made.output.contains("Size [48M]"), "\(made.output)")
+    }
+
+    @Test func `nothing is asked for a place that no vault can have`() throws {
+        #expect(try shell("touch D/photo F").status == 0)
+        for (place, why) in [
+            ("D", "the directory is not empty"), ("F", "Not a directory"), ("F/V", "Not a directory"),
+            ("nowhere/V", "No such file"),
+        ] {
+            let asked = try onTerminal("create \(place)", typing: "1\none\none\n")
+            #expect(asked.status == 1 && asked.output.contains(why), "\(asked.output)")
+            #expect(!asked.output.contains("1 or 2") && !asked.output.contains("password"), "\(asked.output)")
+        }
+        try makeVault()
+        #expect(try onTerminal("create V", typing: "").output.contains("already a vault"))
+        // The attempt leaves nothing.
+        #expect(try onTerminal("create W", typing: "").status == 2)
+        #expect(!FileManager.default.fileExists(atPath: directory + "/W"))
+    }
+
     @Test func `a terminal lets a wrong password be typed anew, twice`() throws {
         try makeVault(spaces: 3)
         let exported = try onTerminal("export V E1", typing: "two\ntwo\none\n")
@@ -261,6 +300,60 @@ import VaultCrypto
         #expect(added.status == 0 && added.output.contains("so it keeps none"), "\(added.output)")
         for password in ["new", "two"] {
             #expect(try run("check", "V", "--password-stdin", input: password + "\n").status == 0)
+        }
+    }
+
+    /// Types all lines, stops the process that derives the key, and prints whether the terminal echoes meanwhile. A
+    /// derivation that ends before it is seen is tried again.
+    private static let echo = """
+        import glob, os, pty, signal, sys, termios
+
+        def stretching(parent):
+            for path in glob.glob(f"/proc/{parent}/task/*/children"):
+                for child in open(path).read().split():
+                    if b"--stretch" in open(f"/proc/{child}/cmdline", "rb").read(): return int(child)
+
+        typed, words = sys.argv[1], sys.argv[2:]
+        for attempt in range(1000):
+            program, terminal = pty.fork()
+            if program == 0: os.execv(words[0], words)
+            os.write(terminal, typed.encode())
+            while os.waitpid(program, os.WNOHANG) == (0, 0):
+                try:
+                    child = stretching(program)
+                    if not child: continue
+                    os.kill(child, signal.SIGSTOP)
+                except OSError: continue
+                print("on" if termios.tcgetattr(terminal)[3] & termios.ECHO else "off")
+                for process in child, program: os.kill(process, signal.SIGKILL)
+                sys.exit()
+            os.close(terminal)
+        """
+
+    @Test func `keys that are pressed while a key is derived are not shown`() throws {
+        let made = try run(
+            "create", "V", "--spaces=2", "--size=16M", "--kdf-memory=8M", "--kdf-passes=64",
+            "--password-stdin", input: "one\n")
+        #expect(made.status == 0, "\(made.errors)")
+        let commands: [([String], String)] = [
+            (["create", "W", "--spaces=1", "--kdf-memory=448M", "--kdf-passes=64"], "one\none\n"),
+            (["passwd", "V"], "wrong\nwrong\nwrong\n"), (["space", "add", "V"], "two\ntwo\none\n\n"),
+            (["export", "V", "E"], "wrong\nwrong\nwrong\n"),
+        ]
+        for (words, typed) in commands {
+            let seen = try Program(
+                ["-c", Self.echo, typed, Program.path] + words, in: directory, as: "/usr/bin/python3")
+            #expect(seen.output == "off\n", "\(words): \(seen.output)\(seen.errors)")
+        }
+    }
+
+    @Test func `a terminal that cannot overwrite lines gets no codes for that`() throws {
+        for (terminal, hasCodes) in [("xterm", true), ("dumb", false)] {
+            let words = "create \(terminal) --size 16M --kdf-memory 8M --kdf-passes 1"
+            let made = try Program(
+                ["-qefc", "TERM=\(terminal) '\(Program.path)' \(words)", "/dev/null"], in: directory,
+                input: "one\none\n", as: "/usr/bin/script")
+            #expect(made.status == 0 && made.output.contains("\u{1B}") == hasCodes, "\(made.output)")
         }
     }
 

@@ -108,6 +108,7 @@ private func fileExtension(of type: MediaType) -> String {
     case .mpegTS: "mts"
     case .mpegPS: "mpg"
     case .asf: "wmv"
+    case .ogg: "ogv"
     default: "\(type)"
     }
 }

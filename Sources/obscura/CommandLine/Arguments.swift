@@ -50,12 +50,18 @@ func parseArguments(_ words: [String]) throws(Failure) -> Invocation {
         else {
             return .help(nil)
         }
-        return .help(try parseCommand(Array(words.dropFirst())).0)
+        return .help(try parseCommand(Array(words.dropFirst()), after: "obscura help").0)
     }
     if Command.isFirstOfTwoWords(first), let second = words.dropFirst().first, helpWords.contains(second) {
         return .help(nil)
     }
     if first.hasPrefix("-") {
+        let name = first.prefix { $0 != "=" }
+        if let command = Command.all.first(where: { $0.options.contains { $0.spelling == name } }) {
+            throw Failure(
+                .usage, first,
+                "options come after a command: obscura \(command.name) \(name) (obscura --help lists all)")
+        }
         let nearest = nearestWord(to: first, among: ["--help", "--version"]) ?? "--help"
         throw Failure(.usage, first, "unknown option here: the nearest is \(nearest)")
     }
@@ -66,8 +72,12 @@ func parseArguments(_ words: [String]) throws(Failure) -> Invocation {
 
 private let helpWords: Set<String> = ["--help", "-h"]
 
-private func parseCommand(_ words: [String]) throws(Failure) -> (Command, ArraySlice<String>) {
+/// The command at the beginning of `words`, and the words after it. `start`: the words that were typed before these.
+private func parseCommand(
+    _ words: [String], after start: String = "obscura"
+) throws(Failure) -> (Command, ArraySlice<String>) {
     if let command = Command.all.first(where: { $0.name == words[0] }) { return (command, words[1...]) }
+    if words[0].isEmpty { throw Failure(.usage, "command", "is empty: obscura --help lists all commands") }
     // Commands of two words share their first.
     let seconds = Command.all.map(\.name).filter { $0.hasPrefix(words[0] + " ") }
     if !seconds.isEmpty {
@@ -82,7 +92,7 @@ private func parseCommand(_ words: [String]) throws(Failure) -> (Command, ArrayS
         throw Failure(
             .usage, "\(words[0]) \(words[1])", "unknown command: the nearest is \(words[0]) \(nearest)")
     }
-    throw Failure(.usage, words[0], "unknown command: \(Command.suggestion(for: words[0]))")
+    throw Failure(.usage, words[0], "unknown command: \(Command.suggestion(for: words[0], after: start))")
 }
 
 extension Command {
@@ -91,15 +101,20 @@ extension Command {
         all.contains { $0.words.count > 1 && $0.words[0] == word }
     }
 
-    /// The commands that other programs call by this word, else the nearest by its letters.
-    fileprivate static func suggestion(for word: String) -> String {
-        let meant = all.filter { $0.alsoTyped.contains(word.lowercased()) }
-        if !meant.isEmpty {
-            let usages = meant.map { "obscura \($0.name)" }
-            return "did you mean \(usages.joined(separator: " or "))?"
+    /// The commands that other programs call by this word, or by one that is near; else the nearest by its letters.
+    fileprivate static func suggestion(for word: String, after start: String) -> String {
+        func calledSo(_ other: String) -> [Command] { all.filter { $0.alsoTyped.contains(other) } }
+        var meant = calledSo(word.lowercased())
+        if meant.isEmpty {
+            let own = all.map { $0.words[0] } + ["help", "version"]
+            let near = wordNear(to: word, among: own + all.flatMap(\.alsoTyped))
+            meant = near.map { own.contains($0) ? [] : calledSo($0) } ?? []
+            if meant.isEmpty {
+                let nearest = near ?? nearestWord(to: word, among: own) ?? "help"
+                return "the nearest is \(nearest) (obscura --help lists them)"
+            }
         }
-        let nearest = nearestWord(to: word, among: all.map { $0.words[0] }) ?? "info"
-        return "the nearest is \(nearest) (obscura --help lists them)"
+        return "did you mean \(meant.map { "\(start) \($0.name)" }.joined(separator: " or "))?"
     }
 }
 

@@ -84,19 +84,21 @@ struct Command: Hashable, Sendable {
         return options.filter { !shared.contains($0) }
     }
 
+    /// Its operands as a usage line shows them.
+    var shownOperands: [String] { operands.map { tail == .optional ? "[\($0.shown)]" : $0.shown } }
+
     /// `mount VAULT DIR [-o OPT,...] [-f] [--create ...]`: with its own options.
     var synopsis: String {
         let own = ownOptions.map { option in
             if option == Option.create { return "[--create ...]" }
             return option == needs ? option.shown : "[\(option.shown)]"
         }
-        let shown = operands.map { tail == .optional ? "[\($0.shown)]" : $0.shown }
         let more =
             switch tail {
             case .none, .optional: [String]()
             case .repeated(let text): [text]
             case .command: ["[-- COMMAND...]"]
             }
-        return ([name] + shown + more + own).joined(separator: " ")
+        return ([name] + shownOperands + more + own).joined(separator: " ")
     }
 }

@@ -13,7 +13,7 @@ extension Command {
             All spaces are equally large and full of random bytes, used or not, so that nobody can tell how many are \
             in use; the disk cost is N x SIZE. A forgotten password means lost photos.
             """,
-        alsoTyped: ["init", "new", "make", "mkfs", "format"], runCreate)
+        alsoTyped: ["init", "new", "make", "mkfs", "format", "encrypt"], runCreate)
 
     static let mount = Command(
         "mount", [.vault, .directory],
@@ -24,7 +24,8 @@ extension Command {
             Returns once the mount is live. A vault that cannot be written is mounted read-only, and a line says \
             why; with -o rw it is not mounted. Mount options: \(MountOption.helpList).
             """,
-        alsoTyped: ["open", "unlock", "attach", "start", "decrypt", "login", "show"], runMount)
+        alsoTyped: ["open", "unlock", "attach", "start", "decrypt", "login", "show", "view", "browse"],
+        runMount)
 
     static let unmount = Command(
         "unmount", [.mount],
@@ -36,7 +37,8 @@ extension Command {
             commit, also if fusermount3 -u DIR has unmounted DIR already (DIR or VAULT names it then). fusermount3 \
             -u DIR works as well, but does not wait: what cannot be written for half a minute is lost then.
             """,
-        alsoTyped: ["umount", "lock", "close", "eject", "detach", "stop", "quit", "logout", "end"], runUnmount
+        alsoTyped: ["umount", "lock", "close", "eject", "detach", "stop", "quit", "exit", "logout", "end"],
+        runUnmount
     )
 
     static let passwd = Command(
@@ -47,7 +49,10 @@ extension Command {
             From a file, command or descriptor: the old password on a line, then the new one. The new one takes the \
             key file of the old one, unless --new-key-file names another, or none.
             """,
-        alsoTyped: ["password", "chpass", "changepassword", "change-password", "passphrase", "rekey"],
+        alsoTyped: [
+            "password", "chpass", "changepassword", "change-password", "changepw", "passphrase", "rekey",
+            "key",
+        ],
         runPasswd)
 
     static let spaceAdd = Command(
@@ -59,7 +64,7 @@ extension Command {
             spaces that must survive. The vault cannot know which of its spaces are in use: a space whose password \
             is not given may be overwritten. Each password is tried without a key file and with every --key-file.
             """,
-        alsoTyped: ["add", "adduser", "addkey", "add-space", "spaces"], runSpaceAdd)
+        alsoTyped: ["add", "adduser", "addkey", "add-space", "spaces", "user", "users"], runSpaceAdd)
 
     static let spaceRemove = Command(
         "space remove", [.vault],
@@ -78,7 +83,7 @@ extension Command {
         details: """
             Works on a mounted vault as well. A vault cannot be made smaller.
             """,
-        alsoTyped: ["resize", "extend", "enlarge", "expand"], runGrow)
+        alsoTyped: ["resize", "extend", "enlarge", "expand", "size"], runGrow)
 
     static let headerExport = Command(
         "header export", [.vault, .file],
@@ -109,7 +114,7 @@ extension Command {
             --takeout, give all parts of the export at once: dates, places, descriptions, albums and favourites come \
             from its JSON files or tables, and what could not be matched is listed.
             """,
-        alsoTyped: ["add", "copy", "put", "upload", "takeout"], runImport)
+        alsoTyped: ["add", "copy", "cp", "put", "upload", "takeout"], runImport)
 
     static let export = Command(
         "export", [.vault, .directory],
@@ -121,7 +126,7 @@ extension Command {
             set-group-ID bits are left out and named: give --special only for a vault that nobody else has written \
             to.
             """,
-        alsoTyped: ["extract", "get", "copy", "dump", "download", "restore"], runExport)
+        alsoTyped: ["extract", "get", "copy", "cp", "dump", "download", "restore"], runExport)
 
     static let receive = Command(
         "receive", [.mount],
@@ -132,7 +137,7 @@ extension Command {
             device: type n and Enter for another. ^C ends; so does the mount's end. Files that come twice are stored \
             once, and interrupted ones go on when they are sent again.
             """,
-        alsoTyped: ["phone", "share", "serve", "upload", "webdav", "qr"], runReceive)
+        alsoTyped: ["phone", "send", "share", "serve", "upload", "web", "webdav", "qr"], runReceive)
 
     static let trash = Command(
         "trash", [.mount, Operand("list|restore|empty", .words(TrashAction.words))], .repeated("[NAME...]"),
@@ -144,8 +149,11 @@ extension Command {
             all, and asks first on a terminal. In the list, bytes that are not UTF-8 are shown as \\xNN. Photos \
             removed from moments by any program are here, for as many days as -o trash= says.
             """,
-        alsoTyped: ["restore", "undelete", "undo", "recover", "list", "rm", "remove", "delete", "bin"],
-        runTrash)
+        alsoTyped: [
+            "restore", "undelete", "undo", "recover", "list", "rm", "remove", "delete", "bin", "empty",
+            "clean",
+            "purge",
+        ], runTrash)
 
     static let `private` = Command(
         "private", [.vault], .command,
@@ -177,7 +185,7 @@ extension Command {
             it stays the one before. Anyone with copies of different days sees what changed between them, and so \
             perhaps which spaces are in use.
             """,
-        alsoTyped: ["copy", "sync", "clone", "mirror", "save"], runBackup)
+        alsoTyped: ["copy", "sync", "clone", "mirror", "save", "snapshot"], runBackup)
 
     static let info = Command(
         "info", [.vault],
@@ -196,7 +204,8 @@ extension Command {
             Without DIR: every mount of yours, with --json one object for each. Only the user who mounted a space, \
             or root, gets an answer.
             """,
-        alsoTyped: ["ls", "list", "df", "stat", "mounts", "ps", "stats", "du", "state"], runStatus)
+        alsoTyped: ["ls", "list", "df", "stat", "mounts", "ps", "stats", "du", "state", "size", "usage"],
+        runStatus)
 
     static let speed = Command(
         "speed", [],

@@ -14,7 +14,7 @@ func helpText(_ command: Command) -> String {
 
 /// The text of `obscura --help`.
 func helpText() -> String {
-    let rows = Command.all.map { (([$0.name] + $0.operands.map(\.shown)).joined(separator: " "), $0.summary) }
+    let rows = Command.all.map { (([$0.name] + $0.shownOperands).joined(separator: " "), $0.summary) }
     return [
         "usage: obscura COMMAND ... | COMMAND --help | --help | --version",
         wrapped(

@@ -18,10 +18,11 @@ private let prefixesOfMount = ["x-", "X-", "comment=", "user=", "helper=", "uhel
 /// files. Front ends and lines of fstab that were written for these have them.
 private let wordsOfOthers: Set<String> = [
     "async_read", "atomic_o_trunc", "auto_cache", "auto_unmount", "big_writes", "clone_fd", "delay_connect",
-    "direct_io", "hard_remove", "intr", "kernel_cache", "large_read", "no_readahead", "no_splice_move",
+    "direct_io", "fusedebug", "hard_remove", "intr", "kernel_cache", "large_read", "no_readahead",
+    "no_splice_move",
     "no_splice_read", "no_splice_write", "noauto_cache", "noforget", "noprealloc", "nosyslog", "q", "quiet",
     "readdir_ino", "reconnect", "serialize_reads", "sharedstorage", "splice_move", "splice_read",
-    "splice_write", "sshfs_sync", "sync_read", "sync_readdir", "use_ino", "wpanic",
+    "splice_write", "sshfs_debug", "sshfs_sync", "sync_read", "sync_readdir", "use_ino", "wpanic",
 ]
 
 /// The same, of words with a value.
@@ -31,6 +32,6 @@ private let valuesOfOthers: Set<String> = [
     "cache_min_clean_interval", "cache_stat_timeout", "cache_timeout", "compression", "congestion_threshold",
     "dcache_clean_interval", "dcache_dir_timeout", "dcache_link_timeout", "dcache_max_size",
     "dcache_min_clean_interval", "dcache_stat_timeout", "dcache_timeout", "dir_cache", "entry_timeout",
-    "intr_signal", "max_background", "max_conns", "max_idle_threads", "max_read", "max_readahead",
-    "max_threads", "max_write", "negative_timeout",
+    "intr_signal", "loglevel", "max_background", "max_conns", "max_idle_threads", "max_read", "max_readahead",
+    "max_threads", "max_write", "negative_timeout", "openssl", "remember", "workaround",
 ]

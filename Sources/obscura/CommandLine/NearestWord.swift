@@ -12,6 +12,20 @@ func nearestWord(to word: String, among candidates: [String]) -> String? {
     return candidates.map { (word: $0, cost: cost($0)) }.min { $0.cost < $1.cost }?.word
 }
 
+/// The nearest candidate that `word` may be a slip of: a beginning of it, more than it, or with one error in three
+/// letters at most. Nil if there is none.
+func wordNear(to word: String, among candidates: [String]) -> String? {
+    let typed = Array(word.lowercased().utf8)
+    return nearestWord(
+        to: word,
+        among: candidates.filter { candidate in
+            let known = Array(candidate.utf8)
+            return typed.count > 1 && known.starts(with: typed)
+                || known.count > 3 && typed.starts(with: known)
+                || editDistance(typed, known) <= typed.count / 3
+        })
+}
+
 /// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours, each 1.
 func editDistance(_ a: [UInt8], _ b: [UInt8]) -> Int {
     var beforePrevious = [Int](repeating: 0, count: b.count + 1)

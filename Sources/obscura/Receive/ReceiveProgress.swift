@@ -6,7 +6,7 @@ import Receiving
 /// The progress line on a terminal; prints nothing elsewhere.
 final class ReceiveProgress {
     private let session: ReceiveSession
-    private let isShown = isatty(STDERR_FILENO) == 1
+    private let isShown = canOverwriteLines()
     /// When and with how many bytes the rate's window began.
     private var window: (at: Int64, bytes: UInt64) = (MonotonicClock.milliseconds, 0)
     private var rate: UInt64 = 0

@@ -14,7 +14,7 @@ extension Place {
 
     /// A checksum over every byte of the vault.
     fileprivate func vaultBytes() throws -> String {
-        try shell("find V -type f | LC_ALL=C sort | xargs sha256sum")
+        try shell("find V -type f | LC_ALL=C sort | xargs cksum")
     }
 
     /// Types, modes, times, sizes, links, bytes and attributes of all below a directory.

@@ -106,7 +106,7 @@ import VaultCrypto
 
     /// Reads a vault by everything that writes nothing, and leaves it as it is.
     private func read(_ place: Place, _ expected: String) throws {
-        let sums = "find V -type f -print0 | sort -z | xargs -0 sha256sum"
+        let sums = "find V -type f -print0 | sort -z | xargs -0 cksum"
         let (before, version) = (try place.shell(sums), try storedVersion(place))
         try place.shell(
             """

@@ -30,7 +30,7 @@ import VaultFormat
     }
 
     private func sums(_ place: Place) throws -> String {
-        try place.shell("find V -type f -print0 | sort -z | xargs -0 sha256sum")
+        try place.shell("find V -type f -print0 | sort -z | xargs -0 cksum")
     }
 
     private func changeHeader(_ place: Place) throws {

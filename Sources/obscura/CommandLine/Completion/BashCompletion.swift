@@ -64,7 +64,7 @@ private func operandKinds(_ command: Command) -> String {
     switch command.tail {
     case .none, .optional: break
     case .repeated: kinds.append(command == .trash ? "text..." : "\(kinds.last ?? "text")...")
-    case .command: kinds.append("command")
+    case .command: kinds += ["command", "file..."]
     }
     return kinds.joined(separator: " ")
 }
@@ -95,18 +95,11 @@ private let bashDriver = #"""
         done
     }
 
-    # Adds directories. A vault is a whole word; others can be entered.
+    # Adds directories, vaults among them. Readline marks each with a slash, and it can be entered.
     _obscura_directories() {
-        local text=$1 only=$2 path
-        compopt -o filenames -o nospace 2>/dev/null
-        while IFS= read -r path; do
-            if [[ $only == vault && -e $path/obscura.vault ]]; then
-                COMPREPLY+=("$path")
-                compopt +o nospace 2>/dev/null
-            else
-                COMPREPLY+=("$path/")
-            fi
-        done < <(compgen -d -- "$text")
+        local path
+        compopt -o filenames 2>/dev/null
+        while IFS= read -r path; do COMPREPLY+=("$path"); done < <(compgen -d -- "$1")
     }
 
     _obscura_mounts() {
@@ -151,12 +144,11 @@ private let bashDriver = #"""
         case $kind in
             =*) IFS=, read -r -a words <<<"${kind#=}"; _obscura_add "$text" "${words[@]}" ;;
             size) _obscura_size "$text" ;;
-            vault) _obscura_directories "$text" vault ;;
-            directory) _obscura_directories "$text" any ;;
+            vault | directory) _obscura_directories "$text" ;;
             mount)
                 _obscura_mounts "$text"
-                if [[ ${#COMPREPLY[@]} -eq 0 ]]; then _obscura_directories "$text" any; fi ;;
-            vault_or_mount) _obscura_mounts "$text"; _obscura_directories "$text" vault ;;
+                if [[ ${#COMPREPLY[@]} -eq 0 ]]; then _obscura_directories "$text"; fi ;;
+            vault_or_mount) _obscura_mounts "$text"; _obscura_directories "$text" ;;
             mount_options) _obscura_mount_option "$text" ;;
             command) mapfile -t COMPREPLY < <(compgen -c -- "$text") ;;
             file)

@@ -68,13 +68,14 @@ func zshCompletion() -> String {
 
         _obscura() {
             local command
-            local -a commands seconds
+            # Not `commands`: of that zsh takes the programs that may follow `private VAULT --`.
+            local -a firsts seconds
             if (( CURRENT == 2 )); then
-                commands=(
+                firsts=(
         \(firsts.joined(separator: "\n"))
                     'help:show how a command is used'
                 )
-                _describe 'command' commands
+                _describe 'command' firsts
                 compadd -- --help --version
                 return
             fi
@@ -121,7 +122,7 @@ private func operandSpecifications(_ command: Command) -> [String] {
     switch command.tail {
     case .none, .optional: break
     case .repeated: specifications.append("*:PATH:\(command == .trash ? " " : "_files")")
-    case .command: specifications.append("*::COMMAND:_normal")
+    case .command: specifications.append("*:::COMMAND:_normal")
     }
     return specifications
 }
