@@ -112,13 +112,21 @@ mount -t proc proc "$root/proc"
 inside useradd --create-home --shell /bin/bash --uid 1000 u
 inside sh -c 'for home in /root /home/u; do printf "one\n" >$home/pw; chmod 600 $home/pw; done
     chown u:u /home/u/pw
-    mkdir -p /srv/atboot /srv/onuse
-    for name in AtBoot OnUse; do
+    mkdir -p /srv/atboot /srv/onuse /srv/photos
+    for name in AtBoot OnUse vault; do
         obscura create /srv/$name --spaces 1 --kdf-memory 8M --kdf-passes 1 --password-file /root/pw
     done
     echo "/srv/AtBoot /srv/atboot obscura passfile=/root/pw 0 0" >>/etc/fstab
     echo "/srv/OnUse /srv/onuse obscura passfile=/root/pw,noauto,x-systemd.automount 0 0" >>/etc/fstab' \
     >>"$log" 2>&1
+# The units that mount.obscura(8) shows, as they are there.
+unit_of_manual() {
+    awk -v block="$1" '/^\.Bd/ { count++; shown = 1; next } /^\.Ed/ { shown = 0 } shown && count == block' \
+        "$packages/../../Sources/obscura/mount.obscura.8" >"$root/etc/systemd/system/$2"
+}
+unit_of_manual 1 srv-photos.mount
+unit_of_manual 2 srv-photos.automount
+inside sh -c 'cp -p /root/pw /etc/obscura.key && systemctl enable srv-photos.automount' >>"$log" 2>&1
 umount "$root/proc"
 cp "$packages/../../Sources/obscura/obscura.docc/Resources/thunar.jpg" "$root/home/u/one.jpg"
 
@@ -131,9 +139,13 @@ expect "fstab's vault is mounted at boot" at findmnt -n -t fuse.obscura /srv/atb
 expect "it takes a photo" at sh -c 'mkdir /srv/atboot/albums/A && cp /home/u/one.jpg /srv/atboot/albums/A/'
 if [ -e /dev/autofs ]; then
     expect "fstab's automount mounts on first use" at sh -c 'ls /srv/onuse/albums && findmnt -t fuse.obscura /srv/onuse'
+    expect "so do the units of the manual page" at \
+        sh -c 'ls /srv/photos/albums && findmnt -t fuse.obscura /srv/photos'
 else
     say "left out: this kernel has no autofs"
 fi
+expect "systemd finds nothing wrong in the units" at \
+    sh -c 'test -z "$(systemd-analyze verify /etc/systemd/system/srv-photos.* 2>&1 | tee -a /dev/stderr)"'
 expect "a user's service mounts at login" session 'obscura create Vault --spaces 1 --kdf-memory 8M --kdf-passes 1 \
     --password-file pw; '"$unit"'; mkdir -p .config/systemd/user/$unit.d
     printf "[Service]\nEnvironment=OPTIONS=passfile=%%h/pw\n" >.config/systemd/user/$unit.d/local.conf
@@ -158,7 +170,7 @@ expect "the user's photo is whole" session 'until [ -e Photos/albums ]; do sleep
     cmp one.jpg Photos/albums/B/one.jpg && test -s Photos/albums/B/open.bin'
 power_off
 mount -t proc proc "$root/proc"
-for vault in /srv/AtBoot /srv/OnUse /home/u/Vault; do
+for vault in /srv/AtBoot /srv/OnUse /srv/vault /home/u/Vault; do
     expect "nothing is damaged in $vault" inside obscura check "$vault" --password-file /root/pw
 done
 umount "$root/proc"

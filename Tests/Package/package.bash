@@ -40,7 +40,7 @@ if [ -e /etc/apt/apt.conf.d ]; then cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/a
 # As on every installed Debian.
 ln -sf ../proc/self/mounts "$root/etc/mtab"
 inside useradd --create-home --uid 1000 u
-find "$root" -xdev -path "$root/packages" -prune -o -path "$root/var" -prune -o -print | sort >"$packages/before"
+find "$root" -xdev -path "$root/packages" -prune -o -path "$root/var" -prune -o -printf '/%P\n' | sort >"$packages/before"
 
 begun=$(date +%s%N)
 inside apt-get -y -q --no-install-recommends install /packages/obscura_0.9.9_amd64.deb >"$packages/apt.log" 2>&1 || {
@@ -65,6 +65,9 @@ expect "every way to start it finds its helpers" as_user \
     'for p in obscura /usr/bin/obscura /usr/lib/obscura/obscura; do $p speed | grep -q "^Thumbnails .* a second" || exit 1; done'
 expect "mount(8) finds its helper" inside sh -c 'test -x /sbin/mount.obscura && test -x /sbin/mount.fuse.obscura'
 
+expect "no program names a folder in which it was built" sh -c \
+    "! grep -rlaE '/home/|/root/|$(readlink -f "$packages/../..")' '$root/usr/lib/obscura'"
+
 inside apt-get -y -q --no-install-recommends install "/packages/obscura_${version}_amd64.deb" >>"$packages/apt.log" 2>&1
 expect "the upgrade leaves the mount in use" as_user 'cp one.jpg Photos/albums/Trip/two.jpg && cmp one.jpg Photos/albums/Trip/two.jpg'
 expect "the old process makes thumbnails still" as_user \
@@ -85,7 +88,7 @@ expect "with obscura-ceph it looks for the cluster" as_user \
 for package in obscura-ceph obscura; do inside apt-get -y -q purge $package; done >>"$packages/apt.log" 2>&1
 inside apt-get -y -q --purge autoremove >>"$packages/apt.log" 2>&1
 rm -rf "${root:?}/home/u"
-find "$root" -xdev -path "$root/packages" -prune -o -path "$root/var" -prune -o -print | sort >"$packages/after"
+find "$root" -xdev -path "$root/packages" -prune -o -path "$root/var" -prune -o -printf '/%P\n' | sort >"$packages/after"
 expect "purged, nothing of it is left" test -z "$(comm -13 "$packages/before" "$packages/after" | grep -i obscura)"
 
 umount -l "$root/packages" "$root/dev" "$root/proc"

@@ -42,6 +42,10 @@ make_root() {
         *) installed+=("$package") ;;
         esac
     done
+    # Only what this machine's disk takes: all drivers of disks are packed here and unpacked there, in emulation.
+    mkdir -p "$root/etc/initramfs-tools/conf.d" "$root/usr/share/initramfs-tools/modules.d"
+    printf 'MODULES=list\nCOMPRESS=gzip\n' >"$root/etc/initramfs-tools/conf.d/small"
+    printf '%s\n' virtio_pci virtio_blk ext4 crc32c_generic >"$root/usr/share/initramfs-tools/modules.d/disk"
     mount -t proc proc "$root/proc"
     inside env DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-install-recommends install linux-image-amd64 \
         initramfs-tools zstd "${installed[@]}" >>"$log" 2>&1 || {
@@ -68,4 +72,29 @@ name_machine() {
     machine=(qemu-system-x86_64 -accel tcg -cpu max -nodefaults -display none
         -drive "file=$work/disk,format=raw,if=virtio" -kernel "$work/kernel" -initrd "$work/initrd"
         -append "root=/dev/vda rw console=ttyS0 quiet" -serial "file:$work/console")
+}
+
+# run_at_boot: the machine runs its /root/trial, which tells results on the second serial line.
+run_at_boot() {
+    cat >"$root/etc/systemd/system/trial.service" <<'UNIT'
+[Unit]
+After=multi-user.target dbus.service systemd-logind.service
+
+[Service]
+ExecStart=/root/trial
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+    ln -s ../trial.service "$root/etc/systemd/system/multi-user.target.wants/trial.service"
+}
+
+# tell_results LOG: what the trial told, which is added to the log. Ends the shell if some of it is wrong.
+tell_results() {
+    cat "$work/console" "$work/results" | tr -d '\r' >>"$1"
+    grep -a -E '^(ok|FAILED|note): ' "$1" | while read -r line; do say "$line"; done
+    if ! grep -a -q '^trial ended' "$1" || grep -a -q '^FAILED: ' "$1"; then
+        tail -40 "$1" >&2
+        exit 1
+    fi
 }

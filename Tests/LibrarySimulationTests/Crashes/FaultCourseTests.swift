@@ -75,8 +75,8 @@ import Testing
         if Self.onlySize.map({ $0 != number }) == true { return }
         let course = try Self.clusterCourses[number].get()
         let start = (Self.clusterFaults.firstIndex(of: fault) ?? 0) * 4 + number
-        // Pages that lie near each other are one request.
-        suffer(course, fault, Self.clusterSizes[number], callsMin: 2400, count: 3, start: start)
+        // Pages that lie near each other are one request, and all roots of a copy.
+        suffer(course, fault, Self.clusterSizes[number], callsMin: 2000, count: 3, start: start)
     }
 
     /// Tries a fault at some calls, or at those that are asked for.
