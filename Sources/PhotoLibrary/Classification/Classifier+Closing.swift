@@ -26,7 +26,7 @@ extension Classifier {
             let isLast = !file.hasWriters
             guard isLast, file.needsClassification, !isDeferred else {
                 if file.unsavedSince != nil { try session.save(file) }
-                if isLast, !isDeferred { file.isBeingEdited = false }
+                if isLast, !isDeferred { session.endEdit(of: file) }
                 return
             }
             let (place, isPhoto) = try session.locked { tree throws(FileError) in
@@ -46,7 +46,7 @@ extension Classifier {
             }
             try save(file, applying: classification, for: file.lastWriter)
             file.needsClassification = false
-            file.isBeingEdited = false
+            session.endEdit(of: file)
             if case .plain = classification, let place, isSidecarName(place.name) {
                 try classifyBesideSidecar(file.inode)
             }

@@ -12,9 +12,9 @@ extension FileState {
         if !isBeingEdited {
             // Set before the version exists: while it alone has the old bytes, it must not be destroyed for
             // room.
-            isBeingEdited = true
+            beginEdit()
             do throws(FileError) { try context.session.keepVersion(of: self, keeping: kept) } catch {
-                isBeingEdited = false
+                context.session.endEdit(of: self)
                 throw error
             }
         }

@@ -101,12 +101,10 @@ package final class FileState: @unchecked Sendable {
     /// (w) The `changeCount` for which a long comparison is running.
     package var comparedCount: Int?
     private let editing = Atomic<Bool>(false)
+    private let passedOver = Atomic<Bool>(false)
     /// (w) Whether an edit is in progress: from before the first change until its writers have closed the
     /// file. Any thread may read it.
-    package var isBeingEdited: Bool {
-        get { editing.load(ordering: .acquiring) }
-        set { editing.store(newValue, ordering: .releasing) }
-    }
+    package var isBeingEdited: Bool { editing.load(ordering: .sequentiallyConsistent) }
     /// (w) Whether the bytes changed since the last save.
     package var hasNewBytes = false
     /// (w) The thread that wrote last.
@@ -144,6 +142,23 @@ package final class FileState: @unchecked Sendable {
 
     /// Whether the tree lacks changes made here.
     package var hasUnsaved: Bool { view.withLock { isNewer || !dirty.isEmpty } }
+
+    /// Notes that an edit begins. The writer's lock is held.
+    func beginEdit() { editing.store(true, ordering: .sequentiallyConsistent) }
+
+    /// Notes that an edit has ended. The writer's lock is held. Returns whether a photo was passed over meanwhile.
+    func endEdit() -> Bool {
+        editing.store(false, ordering: .sequentiallyConsistent)
+        return passedOver.exchange(false, ordering: .sequentiallyConsistent)
+    }
+
+    /// Notes that a photo gets no picture while it is edited; `TreeSession.endEdit` makes up for it. Returns false if it
+    /// is not edited.
+    func passOver() -> Bool {
+        // Before the look: an edit that ends in between finds the note.
+        passedOver.store(true, ordering: .sequentiallyConsistent)
+        return isBeingEdited
+    }
 
     /// Notes that the file has unsaved changes. The writer's lock is held.
     package func noteUnsaved() {

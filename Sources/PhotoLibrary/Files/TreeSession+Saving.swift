@@ -82,9 +82,11 @@ extension TreeSession {
             file.freed = []
         }
         if file.hasNewBytes && inode.isPhoto {
-            let hadPicture = try tree.photos.deleteThumbnails(inode, space)
-            let hadLikeness = try tree.likenesses.forget(inode.ino)
-            if hadPicture || hadLikeness { try tree.pendingPictures.noteThumbnailPending(inode.ino) }
+            try tree.photos.deleteThumbnails(inode, space)
+            try tree.likenesses.forget(inode.ino)
+            // Also if there were none: they may be in the making, of the bytes before.
+            try tree.pendingPictures.noteThumbnailPending(inode.ino)
+            change.hasNewPhoto = true
         }
         file.view.lock()
         defer { file.view.unlock() }
@@ -95,6 +97,17 @@ extension TreeSession {
             inode.row.flags.subtract(.guesses)
         }
         tree.touch(inode)
+    }
+
+    /// Ends an edit of a file. The writer's lock is held.
+    package func endEdit(of file: FileState) {
+        guard file.endEdit() else { return }
+        // Without room for the note the picture is made when it is requested.
+        try? change { change throws(FileError) in
+            guard file.inode.isPhoto else { return }
+            try change.tree.pendingPictures.noteThumbnailPending(file.ino)
+            change.hasNewPhoto = true
+        }
     }
 
     /// Saves the files that have been unsaved since before `limit`, by the monotonic clock. Returns true if some are

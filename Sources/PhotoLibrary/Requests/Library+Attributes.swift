@@ -65,7 +65,8 @@ extension Library {
         }
         if classification.isUndecided { classifier.deferClassification(file) }
         if hasWriters { return }
-        (file.needsClassification, file.isBeingEdited) = (false, false)
+        file.needsClassification = false
+        session.endEdit(of: file)
         if !mayBePhoto { try classifier.classifyBesideSidecar(file.inode) }
     }
 

@@ -18,19 +18,19 @@ package final class PendingPictures {
     private unowned let tree: Tree
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
     private var isBatchActive = false
-    private var late: [UInt64] = []
+    private var late: Set<UInt64> = []
     /// Whether this session still has to look for photos that one without views left without a hash, or any without a
     /// position.
     private var mayHaveUnhashed: Bool
 
     init(_ tree: Tree) { (self.tree, mayHaveUnhashed) = (tree, tree.options.views) }
 
-    /// Notes that a photo lost its picture, or became a photo late.
+    /// Notes that a photo lost its picture, has other bytes, or became a photo late.
     package func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
         guard ino < tree.counters.pictured else { return }
         if try tree.tables.pendingThumbnails.contains(ino) {
             // The batch may already have passed it, and the range not be cut yet.
-            if isBatchActive { late.append(ino) }
+            if isBatchActive { late.insert(ino) }
         } else {
             try tree.tables.pendingThumbnails.store(InodeRange(first: ino, end: ino + 1))
         }

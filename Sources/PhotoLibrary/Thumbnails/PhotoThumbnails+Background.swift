@@ -31,6 +31,8 @@ extension PhotoThumbnails {
     /// Makes a photo's standard picture, if it would be kept, and its hash. Where views show similar photos, also a
     /// picture that is not kept, once, for its hash. False if it was postponed, because it uses much processor time.
     func makeInBackground(_ photo: UInt64, isPostponed: Bool) -> Bool {
+        // Its writers' close has it made.
+        if (try? isBeingEdited(photo)) == true { return true }
         // A failure is retried when the picture is requested.
         guard let pictured = try? StoredPhoto(self, photo).photo() else { return true }
         // Neither does a photo whose metadata cannot be read hold up the others: it is in no view of places.
@@ -44,6 +46,10 @@ extension PhotoThumbnails {
             try? storeLikeness(of: pictured, made)
         }
         return !service.takePostponed(photo)
+    }
+
+    private func isBeingEdited(_ photo: UInt64) throws(FileError) -> Bool {
+        try session.locked { tree throws(FileError) in try tree.inode(photo).state?.passOver() ?? false }
     }
 
     /// Reads where a photo was taken, unless that is known: classification has told since there are positions.

@@ -37,20 +37,18 @@ package final class Likenesses {
         modified = .now()
     }
 
-    /// Forgets the likeness of a photo that has left views, or has other bytes. Returns whether it was known.
+    /// Forgets the likeness of a photo that has left views, or has other bytes.
     ///
     /// - Parameter name: its name in views, if it has left them.
-    @discardableResult
-    package func forget(_ ino: UInt64, named name: [UInt8]? = nil) throws(FileError) -> Bool {
-        guard let likeness = try likeness(of: ino) else { return false }
+    package func forget(_ ino: UInt64, named name: [UInt8]? = nil) throws(FileError) {
+        guard let likeness = try likeness(of: ino) else { return }
         try tree.tables.likenesses.store(nil, of: ino)
-        guard case .hash(let hash) = likeness else { return true }
+        guard case .hash(let hash) = likeness else { return }
         if let name, removed.count < tree.options.limits.removedLikenesses {
             removed[ino] = RemovedLikeness(hash: hash, name: name)
         } else {
             additions += 1
         }
         modified = .now()
-        return true
     }
 }

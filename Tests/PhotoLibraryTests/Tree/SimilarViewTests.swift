@@ -184,6 +184,45 @@ import VaultFormat
         try fixture.close()
     }
 
+    /// The bytes that were hashed are not the photo's any more, and the search has passed it.
+    @Test func `a photo that changes while its picture is made is hashed`() throws {
+        let maker = try reopen()
+        maker.holdUp()
+        try fixture.put("albums/a1.jpg", photo(Self.first, more: 1))
+        try #require(eventually { maker.orders.count == 1 })
+        let handle = try fixture.open("albums/a1.jpg", O_RDWR)
+        try fixture.write(handle, photo(Self.second, more: 2))
+        try fixture.library.fsync(handle, dataOnly: false)
+        try fixture.close(handle)
+        maker.letGo()
+        try awaitHashes(1)
+        let ino = try fixture.ino("albums/a1.jpg")
+        let found = try fixture.library.session.locked { tree throws(FileError) in
+            try tree.likenesses.likeness(of: ino)
+        }
+        #expect(found == .hash(Self.second))
+        try fixture.close()
+    }
+
+    /// As by a program that syncs it and keeps it open.
+    @Test func `a photo that is passed over while it is edited is hashed at its close`() throws {
+        try fixture.put("albums/a1.jpg", photo(Self.first, more: 1))
+        try awaitHashes(1)
+        let handle = try fixture.open("albums/a1.jpg", O_RDWR)
+        try fixture.write(handle, photo(Self.second, more: 2))
+        try fixture.library.fsync(handle, dataOnly: false)
+        try #require(
+            eventually {
+                (try? self.fixture.library.session.locked { tree throws(FileError) in
+                    try tree.pendingPictures.hasThumbnailPending()
+                }) == false
+            })
+        try awaitHashes(0)
+        try fixture.close(handle)
+        try awaitHashes(1)
+        try fixture.close()
+    }
+
     @Test func `an edited photo is hashed anew`() throws {
         try fill()
         #expect(try fixture.ls("views/similar/0002 b1.jpg").count == 2)
