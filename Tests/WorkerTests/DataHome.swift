@@ -50,8 +50,8 @@ final class DataHome {
     var processes: [Int32] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { Int32($0) }.filter { process in
-            let line = kernelText("/proc/\(process)/cmdline") ?? ""
-            return line.contains(root) || line.contains("\(nap)")
+            let words = (kernelText("/proc/\(process)/cmdline") ?? "").split(separator: "\0")
+            return words.contains { $0.contains(root) || $0 == "\(nap)" }
         }
     }
 

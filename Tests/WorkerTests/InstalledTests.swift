@@ -162,9 +162,31 @@ extension WorkerTests {
             }
             #expect(eventually { !home.processes.isEmpty })
             group.wait()
-            #expect(home.processes.isEmpty)
+            let left = home.processes
+            #expect(left.isEmpty, "\(left.map { kernelText("/proc/\($0)/status") ?? "gone" })")
             #expect(home.installed().types == [.mp4, .m4v])
             #expect(try home.installed().report().isEmpty)
+        }
+
+        /// Its time may be over at any moment of its start.
+        @Test func `a program that is stopped while it starts leaves none`() throws {
+            try home.add("exec sleep \(home.nap)")
+            let program = home.root + "/a.sh"
+            let entry = try #require(
+                ThumbnailerEntry("[Thumbnailer Entry]\nExec=\(program) %i %o\nMimeType=video/mp4\n"))
+            let sleep = ThumbnailerCatalogue.Thumbnailer(entry: entry, program: program)
+            let command = ThumbnailerSandbox().command(sleep, type: .mp4, side: 128)
+            let alarm = try #require(Alarm())
+            for round in 0..<300 {
+                guard let input = MemoryFile.copy(of: MemorySource(bytes: video), byteCount: video.count)
+                else {
+                    throw POSIXError(.ENOMEM)
+                }
+                var limits = ThumbnailerLimits()
+                limits.milliseconds = round % 30
+                #expect(runSandboxed(command, input: input, limits, unless: alarm) == .failed)
+                #expect(home.processes.isEmpty, "round \(round)")
+            }
         }
 
         /// Processes that it leaves running end with it, in any session and group.

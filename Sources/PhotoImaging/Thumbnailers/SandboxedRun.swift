@@ -68,6 +68,10 @@ private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless al
 /// The process that was started is outside. When it is killed, the first one inside dies with it. That is the first of
 /// a PID namespace, so all others die too; it ends after them, and is waited for.
 private func endSandbox(_ process: pid_t) -> Int32 {
+    // While it runs it may yet make the first one inside.
+    kill(process, SIGSTOP)
+    var stop = siginfo_t()
+    while waitid(P_PID, id_t(process), &stop, WSTOPPED | WEXITED | WNOWAIT) < 0, errno == EINTR {}
     let inside = children(of: process).compactMap { child in
         let descriptor = shim_pidfd_open(child)
         return descriptor < 0 ? nil : descriptor
