@@ -152,8 +152,8 @@ package final class FileState: @unchecked Sendable {
         return passedOver.exchange(false, ordering: .sequentiallyConsistent)
     }
 
-    /// Notes that a photo gets no picture while it is edited; `TreeSession.endEdit` makes up for it. Returns false if it
-    /// is not edited.
+    /// Notes that a photo gets no picture while it is edited; `TreeSession.endEdit` makes up for it. Returns whether it
+    /// is edited.
     func passOver() -> Bool {
         // Before the look: an edit that ends in between finds the note.
         passedOver.store(true, ordering: .sequentiallyConsistent)

@@ -108,7 +108,7 @@ package final class ThumbnailService: @unchecked Sendable {
     /// request is cancelled.
     ///
     /// A background request gives way to all others. A client request does not wait for it: it cancels it, and makes
-    /// the picture anew.
+    /// the picture anew. Throws `.busy` if the background request was cancelled, or the one that it gave way to.
     func picture(
         _ key: PictureKey, for priority: RequestPriority,
         _ make: @escaping @Sendable (DecoderContext) throws(FileError) -> Thumbnail
@@ -123,9 +123,10 @@ package final class ThumbnailService: @unchecked Sendable {
             throw .noEntry
         }
         switch (inFlight[key], priority) {
-        case (.some, .background), (.some, .postponed):
+        case (let request?, .background), (let request?, .postponed):
             lock.unlock()
-            throw .busy
+            // Not as one of its waiters: it is cancelled when they have left.
+            return try result(of: request)
         case (let request?, .interactive(let cancellation)) where !request.isBackground:
             request.waiters += 1
             lock.unlock()
@@ -172,7 +173,7 @@ package final class ThumbnailService: @unchecked Sendable {
         }
         guard case .interactive(let cancellation?) = priority else {
             finish(request, key, work())
-            return try wait(for: request, key, nil)
+            return try result(of: request)
         }
         let box = RequestBox(request: request)
         if !startThreadIfPossible({ [self] in finish(box.request, key, work()) }) {
@@ -206,6 +207,13 @@ package final class ThumbnailService: @unchecked Sendable {
         } catch {
             if error == .interrupted { leave(request, key) }
             throw error
+        }
+    }
+
+    /// Waits for a request that is made without waiting, or by others. Throws `.busy` if it was cancelled.
+    private func result(of request: InFlightRequest) throws(FileError) -> Thumbnail {
+        do throws(FileError) { return try waitForResult(request, nil) } catch {
+            throw request.decoder.cancellation.isCancelled ? .busy : error
         }
     }
 

@@ -223,6 +223,20 @@ import VaultFormat
         try fixture.close()
     }
 
+    /// The client's request takes the place of the one whose picture was to be hashed.
+    @Test func `a photo is hashed although a client asks for its picture meanwhile`() throws {
+        let maker = try reopen()
+        maker.holdUp()
+        try fixture.put("albums/a1.jpg", photo(Self.first, more: 1))
+        try #require(eventually { maker.orders.count == 1 })
+        let asked = Background { try? self.fixture.get("albums/.thumbs/a1.jpg") }
+        try #require(eventually { maker.orders.count == 2 && maker.cancellations == 1 })
+        maker.letGo()
+        #expect(asked.result()?.isEmpty == false)
+        try awaitHashes(1)
+        try fixture.close()
+    }
+
     @Test func `an edited photo is hashed anew`() throws {
         try fill()
         #expect(try fixture.ls("views/similar/0002 b1.jpg").count == 2)
