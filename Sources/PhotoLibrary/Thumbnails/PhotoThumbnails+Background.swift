@@ -32,7 +32,7 @@ extension PhotoThumbnails {
     /// picture that is not kept, once, for its hash. False if it was postponed, because it uses much processor time.
     func makeInBackground(_ photo: UInt64, isPostponed: Bool) -> Bool {
         // Its writers' close has it made.
-        if (try? isBeingEdited(photo)) == true { return true }
+        if (try? passOver(photo)) == true { return true }
         // A failure is retried when the picture is requested.
         guard let pictured = try? StoredPhoto(self, photo).photo() else { return true }
         // Neither does a photo whose metadata cannot be read hold up the others: it is in no view of places.
@@ -48,7 +48,8 @@ extension PhotoThumbnails {
         return !service.takePostponed(photo)
     }
 
-    private func isBeingEdited(_ photo: UInt64) throws(FileError) -> Bool {
+    /// Leaves a photo that is edited to the end of that; see `FileState.passOver`. False if it is not edited.
+    private func passOver(_ photo: UInt64) throws(FileError) -> Bool {
         try session.locked { tree throws(FileError) in try tree.inode(photo).state?.passOver() ?? false }
     }
 
