@@ -45,18 +45,16 @@ package final class Photos {
         try deleteThumbnails(inode, space)
     }
 
-    /// Deletes the kept thumbnails of a photo; false if there were none.
-    @discardableResult
-    package func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) -> Bool {
+    /// Deletes the kept thumbnails of a photo, if there are any.
+    package func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) {
         let kept = try tree.tables.thumbnails.rows(of: inode.ino)
-        guard !kept.isEmpty else { return false }
+        guard !kept.isEmpty else { return }
         for thumbnail in kept where thumbnail.content != 0 {
             try tree.contents.free(thumbnail.content, space, overwriting: true)
         }
         try tree.tables.thumbnails.delete(of: inode.ino)
         // A wrong total does no harm, and a check corrects it.
         tree.counters.pictureBytes -= min(tree.counters.pictureBytes, kept.reduce(0) { $0 + $1.cost })
-        return true
     }
 
     /// Removes a photo from the space: from moments and from every album, with its copies.
