@@ -4,17 +4,19 @@ internal import Synchronization
 /// Why there is no thumbnail.
 public enum ThumbnailError: Error, Sendable, Equatable {
     /// Permanent for this picture: its type is not supported, it is damaged or exceeds the limits, or decoding it
-    /// crashed the worker or took too long.
+    /// crashed the worker or used too much processor time.
     case undecodable
     /// No worker can run: the executable is missing, or the sandbox does not work on this machine.
     case unavailable
     /// `shutDown()` was called, or the request was cancelled.
     case cancelled
-    /// Not the picture's fault: its source could not be read, memory or descriptors were short, the worker was killed,
-    /// or too many slow pictures are being made.
+    /// Not the picture's fault: its source could not be read, memory or descriptors were short, the worker was killed
+    /// or did not get its turn in time, or too many slow pictures are being made.
     case workerFailed
     /// The picture uses much processor time, and these workers only make quick ones.
     case slow
+    /// An installed program did not finish in time: it hangs on this picture, or the machine was too busy.
+    case outOfTime
 }
 
 /// Worker processes that decode pictures, so that no pixel is decoded in this one.
@@ -32,8 +34,6 @@ public final class ThumbnailWorkers: Sendable {
     private let lines: [WorkerPool.Line]
     /// Fonts for labels.
     private let fonts: InstalledFonts
-    /// The error for a picture that missed the deadline.
-    private let stallError: ThumbnailError
     /// Processor time after which a picture is in the slow line.
     private let quickMilliseconds: Int
     private let isShutDown = Atomic(false)
@@ -47,6 +47,8 @@ public final class ThumbnailWorkers: Sendable {
     private static let deadlineMilliseconds = 60_000
     /// The same for background workers, which may wait for the processor; their CPU limit stops a picture.
     private static let backgroundDeadlineMilliseconds = 120_000
+    /// Wall-clock time for a worker's start, which may have to wait for the processor.
+    private static let greetingMilliseconds = 120_000
     /// Processor time of a picture that is quick, about that of a JPEG of 100 megapixels. A picture that has used more
     /// goes behind all others.
     private static let quickMilliseconds = 1000
@@ -65,9 +67,7 @@ public final class ThumbnailWorkers: Sendable {
         let deadline = isInBackground ? Self.backgroundDeadlineMilliseconds : Self.deadlineMilliseconds
         self.init(
             executable: executable, count: count, deadlineMilliseconds: deadline, arguments: [],
-            // A background worker may simply not have been scheduled.
-            isInBackground: isInBackground, stallError: isInBackground ? .workerFailed : .undecodable,
-            pictures: pictures, installed: installed)
+            isInBackground: isInBackground, pictures: pictures, installed: installed)
     }
 
     /// The pictures that workers make.
@@ -84,9 +84,8 @@ public final class ThumbnailWorkers: Sendable {
     /// trials. `quickMilliseconds`: processor time of a quick picture. `fonts`: fonts for labels.
     init(
         executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String],
-        isInBackground: Bool = false, stallError: ThumbnailError = .undecodable,
-        quickMilliseconds: Int = quickMilliseconds, pictures: Pictures = .all,
-        installed: InstalledThumbnailers? = nil, fonts: InstalledFonts = .debian
+        isInBackground: Bool = false, quickMilliseconds: Int = quickMilliseconds,
+        pictures: Pictures = .all, installed: InstalledThumbnailers? = nil, fonts: InstalledFonts = .debian
     ) {
         precondition(count > 0)
         switch pictures {
@@ -100,7 +99,6 @@ public final class ThumbnailWorkers: Sendable {
         self.arguments = arguments
         self.deadlineMilliseconds = deadlineMilliseconds
         self.isInBackground = isInBackground
-        self.stallError = stallError
         self.quickMilliseconds = quickMilliseconds
         pool = WorkerPool(count: count)
     }
@@ -267,7 +265,7 @@ public final class ThumbnailWorkers: Sendable {
         for _ in 1...2 {
             let worker = slot.worker(
                 executable: executable, arguments: arguments, isInBackground: isInBackground,
-                helloWithin: deadlineMilliseconds, mayStart: { !isCancelled() })
+                helloWithin: Self.greetingMilliseconds, mayStart: { !isCancelled() })
             guard let worker else { throw failure(otherwise: .unavailable) }
             if line == .slow { worker.giveWay() }
             let sending = try Self.send(
@@ -298,8 +296,8 @@ public final class ThumbnailWorkers: Sendable {
                 throw failure(otherwise: .undecodable)
             case .stalled:
                 slot.retire()
-                // A picture that gives way may simply not have had its turn.
-                throw failure(otherwise: line == .slow ? .workerFailed : stallError)
+                // It did not get its turn, or all was frozen: its own limit ends one that only computes.
+                throw failure(otherwise: .workerFailed)
             case .words([WorkerOutcome.unconfined.rawValue]):
                 slot.retire()
                 throw failure(otherwise: .unavailable)
