@@ -35,6 +35,8 @@ package final class StandInMaker: PictureMaking, @unchecked Sendable {
     package var paddingBytes = 0
     /// Larger pictures are undecodable.
     package var sideMax = Int.max
+    /// Sources on which an installed program hangs.
+    package var hanging: Set<[UInt8]> = []
     /// Sources that are slow when they come first.
     package var postponed: Set<[UInt8]> = []
     /// Whether piles and sheets cannot be made.
@@ -100,6 +102,7 @@ package final class StandInMaker: PictureMaking, @unchecked Sendable {
         if isCancelled { throw .cancelled }
         guard count == bytes.count else { throw .workerFailed }
         if lock.withLock({ postponed.remove(bytes) }) != nil { throw .slow }
+        if hanging.contains(bytes) { throw .outOfTime }
         if bytes.firstRange(of: Array("undecodable".utf8)) != nil || size.width > sideMax {
             throw .undecodable
         }

@@ -37,11 +37,12 @@ final class DataHome {
         try FileManager.default.removeItem(atPath: entries + "/" + name + ".thumbnailer")
     }
 
-    /// The programs installed here and nowhere else; read at each request.
+    /// The programs installed here and nowhere else; read at each request. They may take any time.
     func installed(
         bubblewrap: String = "/usr/bin/bwrap", _ change: (inout ThumbnailerLimits) -> Void = { _ in }
     ) -> InstalledThumbnailers {
         var sandbox = ThumbnailerSandbox(bubblewrap: bubblewrap)
+        sandbox.limits.milliseconds = 600_000
         change(&sandbox.limits)
         return InstalledThumbnailers(dataDirectories: [root], sandbox: sandbox, lookMilliseconds: 0)
     }

@@ -68,7 +68,7 @@ public final class InstalledThumbnailers: Sendable {
         try shared.enter(countMax: Self.runningMax, alarm)
         defer { shared.leave(alarm) }
         guard let input = try excerpt(of: source, unless: alarm) else { throw .workerFailed }
-        var isTried = false
+        var (isTried, isOutOfTime) = (false, false)
         for thumbnailer in thumbnailers {
             let command = sandbox.command(thumbnailer, type: type, side: side)
             let outcome = runSandboxed(
@@ -78,12 +78,13 @@ public final class InstalledThumbnailers: Sendable {
                 if let found = Self.type(of: bytes) { return (bytes, found) }
                 isTried = true
             case .failed: isTried = true
+            case .outOfTime: (isTried, isOutOfTime) = (true, true)
             case .notRun: continue
             case .cancelled: throw .cancelled
             }
         }
         guard isTried else { throw .unavailable }
-        throw isInBackground ? .workerFailed : .undecodable
+        throw isInBackground ? .workerFailed : isOutOfTime ? .outOfTime : .undecodable
     }
 
     /// Ends all running thumbnailers, waits until they are gone, and makes every call of `draw`, running or to come,

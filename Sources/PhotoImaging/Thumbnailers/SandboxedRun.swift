@@ -6,8 +6,10 @@ internal import LinuxIO
 enum SandboxOutcome: Equatable {
     /// Its output.
     case picture([UInt8])
-    /// It failed, did not finish in time, or wrote more than allowed.
+    /// It failed, or wrote more than allowed.
     case failed
+    /// It did not finish in time.
+    case outOfTime
     /// It could not be run, which says nothing about the picture.
     case notRun
     case cancelled
@@ -53,7 +55,8 @@ private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless al
         ]
         let ready = poll(&entries, 2, Int32(clamping: max(deadline - MonotonicClock.milliseconds, 0)))
         if ready < 0, errno == EINTR { continue }
-        if ready <= 0 { return .failed }
+        if ready == 0 { return .outOfTime }
+        if ready < 0 { return .failed }
         if entries[1].revents != 0 { return .cancelled }
         let count = read(descriptor, &piece, piece.count)
         if count < 0, errno == EINTR { continue }

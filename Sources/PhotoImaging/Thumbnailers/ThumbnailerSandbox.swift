@@ -99,7 +99,7 @@ struct ThumbnailerSandbox: Sendable {
         ]
     }
 
-    /// Whether a sandbox can be made on this machine: makes one, and passes bytes in and out.
+    /// Whether a sandbox can be made on this machine: makes one, with the limits of all, and passes bytes in and out.
     func isUsable() -> Bool {
         guard isProgram(bubblewrap), let entry = ThumbnailerEntry(Self.trial), let alarm = Alarm() else {
             return false
@@ -109,8 +109,9 @@ struct ThumbnailerSandbox: Sendable {
             return false
         }
         let thumbnailer = ThumbnailerCatalogue.Thumbnailer(entry: entry, program: "/usr/bin/cp")
-        let command = command(thumbnailer, type: .bmp, side: 1)
-        return runSandboxed(command, input: input, limits, unless: alarm) == .picture(bytes)
+        let sandbox = Self(bubblewrap: bubblewrap)
+        let command = sandbox.command(thumbnailer, type: .bmp, side: 1)
+        return runSandboxed(command, input: input, sandbox.limits, unless: alarm) == .picture(bytes)
     }
 
     private static let trial = "[Thumbnailer Entry]\nExec=cp %i %o\nMimeType=image/bmp\n"

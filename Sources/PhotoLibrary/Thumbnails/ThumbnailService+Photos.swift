@@ -97,6 +97,7 @@ extension ThumbnailService {
         let maker = decoder.maker
         guard ThumbnailWorkers.decodes(photo.type) || maker.decodableTypes.contains(photo.type)
         else { throw .noEntry }
+        let key = PictureKey.photo(ino: photo.ino, revision: photo.revision, .sized(size), format)
         let made = try source.read { bytes throws(FileError) -> [UInt8]? in
             do throws(ThumbnailError) {
                 return try maker.makeThumbnail(
@@ -105,6 +106,8 @@ extension ThumbnailService {
                 // A photo that could not be read may still be decodable.
                 if bytes.hasFailed { throw .damaged }
                 if error == .slow { notePostponed(photo.ino) }
+                // Another mount tries again.
+                if error == .outOfTime { noteImpossible(key) }
                 guard error == .undecodable else { throw .noEntry }
                 return nil
             }
@@ -116,9 +119,7 @@ extension ThumbnailService {
             photo.type == .heic || photo.type == .avif || photo.picture(.standard, .jpeg) != nil
         var isNoted = false
         if size == .standard || !hasOthers { isNoted = try source.noteUndecodable(photo) }
-        if !isNoted {
-            noteImpossible(.photo(ino: photo.ino, revision: photo.revision, .sized(size), format))
-        }
+        if !isNoted { noteImpossible(key) }
         throw .noEntry
     }
 

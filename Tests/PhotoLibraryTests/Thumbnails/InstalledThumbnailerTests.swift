@@ -1,9 +1,10 @@
 import LibraryFixtures
 import PhotoImaging
-import PhotoLibrary
 import TestSupport
 import Testing
 import VaultCatalogue
+
+@testable import PhotoLibrary
 
 /// Photos that only installed programs can decode.
 @Suite("Thumbnails: installed programs") struct InstalledThumbnailerTests {
@@ -40,5 +41,21 @@ import VaultCatalogue
         #expect(maker.orders.count == 1)
         #expect(try fixture.ls("albums/.thumbs") == ["fast"])
         #expect(try fixture.thumbnailRows(of: fixture.ino("albums/a.mp4")).map(\.length) == [-1])
+    }
+
+    /// The machine may have been too busy.
+    @Test func `a photo on which a program hangs is tried once in each mount`() throws {
+        let (fixture, maker) = try Fixture.withStandIn()
+        maker.decodableTypes.insert(.mp4)
+        maker.hanging = [video]
+        try fixture.put("albums/a.mp4", video)
+        for _ in 0..<3 { #expect(!fixture.exists("albums/.thumbs/a.mp4.jpg")) }
+        #expect(maker.orders.count == 1)
+        #expect(try fixture.thumbnailRows(of: fixture.ino("albums/a.mp4")).isEmpty)
+        let next = StandInMaker()
+        next.decodableTypes.insert(.mp4)
+        try fixture.close()
+        try fixture.reopen { $0.pictureMaker = next }
+        #expect(fixture.exists("albums/.thumbs/a.mp4.jpg"))
     }
 }
