@@ -45,7 +45,7 @@ public struct HostImage: Sendable {
         }
         // A sandbox that another test begins has copies of all mounts for a moment. Until they are gone, ext4 keeps its
         // count of written bytes in memory.
-        guard try eventually(secondsMax: 300, { try !isOnLoopDevice() }) else {
+        guard try eventually({ try !isOnLoopDevice() }) else {
             throw Failure(words: "\(path) stays mounted elsewhere")
         }
     }

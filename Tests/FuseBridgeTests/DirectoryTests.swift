@@ -158,7 +158,7 @@ extension RealMounts {
                 }
                 #expect(count() == 1)
                 try (photo + Data([0])).write(to: URL(fileURLWithPath: mount.path("b.jpg")))
-                let limit = Date(timeIntervalSinceNow: 60)
+                let limit = Date(timeIntervalSinceNow: 300)
                 while count() != 2, Date() < limit { usleep(10_000) }
                 #expect(count() == 2)
             }

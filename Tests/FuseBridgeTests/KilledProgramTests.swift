@@ -314,7 +314,7 @@ private final class Host: @unchecked Sendable {
                 goOn.wait()
             }
         }
-        try #require(begun.wait(timeout: .now() + 60) == .success)
+        try #require(begun.wait(timeout: .now() + 300) == .success)
         isHolding = true
     }
 

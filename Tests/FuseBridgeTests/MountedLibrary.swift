@@ -56,11 +56,11 @@ final class MountedLibrary: @unchecked Sendable {
             }
             finished.signal()
         }
-        try #require(live.wait(timeout: .now() + 60) == .success)
+        try #require(live.wait(timeout: .now() + 300) == .success)
     }
 
     /// How `run` ended; fails the test when it does not within so many seconds.
-    func waitForEnd(seconds: Double = 60) throws -> MountEnd {
+    func waitForEnd(seconds: Double = 300) throws -> MountEnd {
         try #require(finished.wait(timeout: .now() + seconds) == .success)
         finished.signal()
         // Until then it keeps the session, whose end puts back the handlers of signals: of the next session, maybe.

@@ -21,7 +21,7 @@ import Testing
                 // Four of five are held up one after another, though each was to be quick.
                 for _ in 0..<4 {
                     kernel.send(.stuck)
-                    #expect(begun.wait(timeout: .now() + 20) == .success)
+                    #expect(begun.wait(timeout: .now() + 300) == .success)
                 }
                 kernel.send(.quick)
                 #expect(kernel.awaitServed(quick: 1))
@@ -40,7 +40,7 @@ import Testing
         } _: { kernel in
             for _ in 0..<20 {
                 for _ in 0..<6 { kernel.send(.slow) }
-                for _ in 0..<6 { #expect(begun.wait(timeout: .now() + 20) == .success) }
+                for _ in 0..<6 { #expect(begun.wait(timeout: .now() + 300) == .success) }
                 for _ in 0..<6 { goOn.signal() }
             }
             #expect(kernel.awaitServed(slow: 120))
@@ -83,7 +83,7 @@ import Testing
         }
         body(kernel)
         kernel.close()
-        for _ in 0..<count { #expect(ended.wait(timeout: .now() + 20) == .success) }
+        for _ in 0..<count { #expect(ended.wait(timeout: .now() + 300) == .success) }
     }
 }
 
@@ -133,7 +133,7 @@ private final class PlayedRequests: @unchecked Sendable {
     func awaitAll() -> Bool { holds { served.values.reduce(0, +) == sent } }
 
     private func holds(_ isSo: () -> Bool) -> Bool {
-        let deadline = Date() + 20
+        let deadline = Date() + 300
         return lock.withLock {
             while !isSo() { if !lock.wait(until: deadline) { return isSo() } }
             return true

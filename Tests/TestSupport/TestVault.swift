@@ -71,10 +71,10 @@ public func makeTemporaryDirectory() throws -> String {
     return path
 }
 
-/// Polls until `condition` holds; false when it does not for a minute, which no machine is slow enough for, and a
-/// hundred times.
+/// Polls until `condition` holds; false when it does not for five minutes, which no machine is slow enough for, and
+/// a hundred times.
 @discardableResult
-public func eventually(secondsMax: Int = 60, _ condition: () throws -> Bool) rethrows -> Bool {
+public func eventually(secondsMax: Int = 300, _ condition: () throws -> Bool) rethrows -> Bool {
     let end = ContinuousClock.now + .seconds(secondsMax)
     var attempts = 0
     while attempts < 100 || ContinuousClock.now < end {

@@ -68,7 +68,7 @@ extension WorkerTests {
                 bytes[mark.upperBound + 3] = 1
             }
             let workers = ThumbnailWorkers(
-                executable: workerPath, count: 1, deadlineMilliseconds: 10_000, arguments: [],
+                executable: workerPath, count: 1, deadlineMilliseconds: 600_000, arguments: [],
                 installed: home.installed())
             let source = MemorySource(bytes: bytes)
             #expect(readFacts(source)?.isHDR == isHDR)

@@ -12,7 +12,7 @@ extension WorkerTests {
         }
 
         @Test func `the sandbox is in force on a running decoder`() throws {
-            let workers = makeWorkers(deadlineMilliseconds: 600_000, trial: "stall")
+            let workers = makeWorkers(trial: "stall")
             let group = onThreads(1) { _ in _ = try? workers.thumbnail(TestPicture().jpeg) }
             var status: [Substring: String] = [:]
             var decoder: Int32 = 0

@@ -63,7 +63,7 @@ extension WorkerTests {
         @Test(arguments: [1, 2, 3])
         func `pictures that compute without end hold up no other`(count: Int) throws {
             let workers = makeWorkers(
-                count: count, deadlineMilliseconds: 600_000, trial: "stall-unless-jpeg",
+                count: count, trial: "stall-unless-jpeg",
                 quickMilliseconds: Self.quickMilliseconds)
             let endless = stall(6, workers)
             try #require(eventually { !workerProcesses().isEmpty })
@@ -84,7 +84,7 @@ extension WorkerTests {
         /// Each occupies a request of the mount.
         @Test func `few callers wait for slow pictures`() throws {
             let workers = makeWorkers(
-                deadlineMilliseconds: 600_000, trial: "stall-unless-jpeg",
+                trial: "stall-unless-jpeg",
                 quickMilliseconds: Self.quickMilliseconds)
             let most = WorkerPool.slowCallersMax
             let endless = stall(most + 2, workers)
@@ -96,8 +96,7 @@ extension WorkerTests {
         }
 
         @Test func `a slow picture has the lower priority`() throws {
-            let workers = makeWorkers(
-                deadlineMilliseconds: 600_000, trial: "stall-unless-jpeg", quickMilliseconds: 1)
+            let workers = makeWorkers(trial: "stall-unless-jpeg", quickMilliseconds: 1)
             let endless = stall(1, workers)
             let hasGivenWay = eventually {
                 workerProcesses().contains { worker in
@@ -145,7 +144,7 @@ extension WorkerTests {
         @Test func `a JPEG of 300 scans costs its own thumbnail at most`() throws {
             let picture = TestPicture(width: 6000, height: 4000, kind: .gray, isProgressive: true).jpeg
             let hostile = try repeatingLastScan(of: picture, 300)
-            let workers = makeWorkers(deadlineMilliseconds: 600_000, quickMilliseconds: 50)
+            let workers = makeWorkers(quickMilliseconds: 50)
             let makings = Makings([[UInt8]](repeating: hostile, count: 6), .jpeg, by: workers)
             try #require(eventually { workers.waitingCount + workers.slowWaitingCount >= 4 })
             _ = try workers.thumbnail(good)

@@ -186,7 +186,7 @@ let workerPath: String = {
 }()
 
 func makeWorkers(
-    count: Int = 1, deadlineMilliseconds: Int = 10_000, trial: String? = nil, quickMilliseconds: Int = 1000,
+    count: Int = 1, deadlineMilliseconds: Int = 600_000, trial: String? = nil, quickMilliseconds: Int = 1000,
     pictures: ThumbnailWorkers.Pictures = .all, fonts: InstalledFonts = .debian
 ) -> ThumbnailWorkers {
     ThumbnailWorkers(

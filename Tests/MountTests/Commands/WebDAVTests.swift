@@ -17,8 +17,9 @@ import Testing
     private func dav(_ path: String, _ words: String...) throws -> String {
         try place.run(
             [
-                "curl", "-sk", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}", "--path-as-is",
-                "-u", "photos:\(receiving.password)", receiving.address + "dav/" + path,
+                "curl", "-sk", "--max-time", "\(ReceivingPlace.secondsMax)", "-o", "/dev/null", "-w",
+                "%{http_code}", "--path-as-is", "-u", "photos:\(receiving.password)",
+                receiving.address + "dav/" + path,
             ] + words
         ).output
     }

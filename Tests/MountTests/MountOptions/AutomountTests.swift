@@ -26,7 +26,7 @@ import Testing
                 # The header has two numbers.
                 token = struct.unpack("III", os.read(requests, 4096)[:12])[2]
             # A process that is held ends by SIGKILL alone, which this sends.
-            status = subprocess.run(command, start_new_session=not pending, timeout=60).returncode
+            status = subprocess.run(command, start_new_session=not pending, timeout=300).returncode
             if pending:
                 fcntl.ioctl(root, 0x9360, token)
                 status = status or waiter.wait()

@@ -49,7 +49,7 @@ struct DeadHostTests {
             let giving = try Child(
                 [obscura, "unmount", "--discard", "D"], environment: place.environment, directory: place.root,
                 output: .collected, errors: .collected)
-            try #require(eventually(secondsMax: 300) { place.daemon == nil && !exists(place.albums) })
+            try #require(eventually { place.daemon == nil && !exists(place.albums) })
             let ended = try giving.finish()
             #expect(ended.status == 0 && ended.output == "D: unmounted; what was not written is given up\n")
             _ = writer.wait()

@@ -16,7 +16,8 @@ final class ReceivingPlace {
     private(set) var password = ""
     private(set) var greeting = ""
 
-    private static let secondsMax = 60
+    /// How long programs are waited for, on any machine.
+    static let secondsMax: Int64 = 300
 
     /// - Parameter spaces: of the vault; with two of them each has 48 MiB.
     init(spaces: Int = 1, isLeast: Bool = false, options: [String] = []) throws {
@@ -70,13 +71,13 @@ final class ReceivingPlace {
     /// Ends it by a signal; its status and last words.
     func end(_ signal: Int32 = SIGINT) throws -> Ended {
         receiver.kill(signal)
-        receiver.wait(secondsMax: 60)
+        receiver.wait(secondsMax: Self.secondsMax)
         return try receiver.finish()
     }
 
     /// Waits for its own end.
     func finish() throws -> Ended {
-        receiver.wait(secondsMax: 60)
+        receiver.wait(secondsMax: Self.secondsMax)
         return try receiver.finish()
     }
 

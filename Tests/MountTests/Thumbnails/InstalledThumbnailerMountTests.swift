@@ -95,7 +95,7 @@ struct InstalledThumbnailerMountTests {
             for i in {0..19}; do cat D/albums/$i/.thumbs/$i.mp4.jpg >/dev/null 2>&1 & done
             for try in {1..600}; do if pgrep -fx 'sleep \(nap)' >/dev/null; then break; fi; sleep 0.05; done
             pgrep -fx 'sleep \(nap)' >/dev/null
-            timeout 20 sh -ec 'echo hello >D/albums/a.txt; cat D/albums/a.txt; ls D/moments; rm D/albums/a.txt'
+            timeout 120 sh -ec 'echo hello >D/albums/a.txt; cat D/albums/a.txt; ls D/moments; rm D/albums/a.txt'
             """)
         kill(try #require(place.daemon), SIGTERM)
         #expect(eventually { place.daemon == nil })

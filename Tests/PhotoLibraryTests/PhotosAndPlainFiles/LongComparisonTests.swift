@@ -68,7 +68,7 @@ private final class Task: @unchecked Sendable {
     }
 
     func wait() throws {
-        try #require(done.wait(timeout: .now() + 60) == .success)
+        try #require(done.wait(timeout: .now() + 300) == .success)
         done.signal()
         if let error = failure.withLock({ $0 }) { throw error }
     }
