@@ -104,14 +104,19 @@ class Screen:
     def wait_until_still(self):
         """The moment of the last change, once nothing has changed for a while and nobody was at work: on a busy machine
         a program that waits for its turn shows nothing new either. Nemo, though, starts a thumbnailer for each photo
-        of the folder, for minutes: work of which nothing is seen is not waited for."""
+        of the folder, for minutes: work of which nothing is seen is not waited for. What goes as it came, as Caja's
+        window blinks once or never, was no change."""
         latest, changed, end = self.look(), time.monotonic(), time.monotonic() + WAIT_SECONDS
+        before = None
         begun, looks, busy, spent = changed, 0, 0, processor_seconds()
         while time.monotonic() < end:
             time.sleep(0.05)
             now = self.look()
             looks, busy = looks + 1, busy + is_user_busy()
-            if now != latest:
+            if before and now == before[0]:
+                (latest, changed), before = before, None
+            elif now != latest:
+                before = latest, changed
                 latest, changed = now, time.monotonic()
                 begun, looks, busy, spent = changed, 0, 0, processor_seconds()
             elif time.monotonic() > begun + STILL_SECONDS:
