@@ -23,7 +23,6 @@ public final class DistinguisherCalls: ForwardingCalls {
         var changesLeft: Int?
         var isEnded = false
         var isFilling = false
-        var isTouching = true
         var isCounting = true
     }
     private let state = Mutex(State())
@@ -63,9 +62,6 @@ public final class DistinguisherCalls: ForwardingCalls {
 
     /// From now on the header counts no writes.
     func forbidCounting() { state.withLock { $0.isCounting = false } }
-
-    /// From now on times stay as writes set them.
-    func forbidTouching() { state.withLock { $0.isTouching = false } }
 
     /// Ends the session as the end of its process does: all files are closed, and with them its lock is gone.
     func end() {
@@ -189,8 +185,7 @@ public final class DistinguisherCalls: ForwardingCalls {
     /// One change, however often the times are set.
     public func touch(_ directory: Int32, _ path: String, count: Int) throws(Errno) {
         try change()
-        let (isTouching, vault) = state.withLock { ($0.isTouching, $0.paths[directory] ?? ".") }
-        guard isTouching else { return }
+        let vault = state.withLock { $0.paths[directory] ?? "." }
         try real.touch(directory, path, count: min(count, touchesMax))
         if path == Self.shared { levelOwnFiles(vault) }
     }

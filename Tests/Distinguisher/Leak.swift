@@ -2,8 +2,6 @@
 ///
 /// Each is made in the system calls of tests (`DistinguisherCalls`), or by the player. None is in the program.
 public enum Leak: String, CaseIterable, Sendable {
-    /// A session that wrote nothing leaves the files' times as they were.
-    case looksNotTouched
     /// Times are set at the beginning and the end of a session only: the host's journal shows the commits in between.
     case withoutCoverTraffic
     /// A session writes what it has to write, and a new vault is written once: hosts count all bytes ever written.
@@ -38,7 +36,6 @@ public enum Leak: String, CaseIterable, Sendable {
     /// The features of which at least one must find it.
     private var finders: [String] {
         switch self {
-        case .looksNotTouched: ["mtime: header - spaces", "mtime: is the header's later"]
         case .filesOfTheirOwn: ["mtime rank of own files: decoy - others"]
         // Only a host's counters and its journal tell of it, many of them a little.
         case .filesOfTheirOwnLevelled, .withoutCoverTraffic: []

@@ -138,7 +138,6 @@ final class Player: HistoryPlayer {
 
     func look(_ session: History.Session) throws {
         try withCalls { calls in
-            if leaks.contains(.looksNotTouched) { calls.forbidTouching() }
             let library = try open(0, calls)
             begin(library)
             let visitor = visitor(0, calls)

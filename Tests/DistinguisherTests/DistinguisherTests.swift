@@ -40,7 +40,7 @@ import Testing
 
     /// Those that are made at once show in different features.
     @Test(arguments: [
-        [Leak.looksNotTouched, .slotsInOrder, .growsAlone, .zerosInNewSegments, .counterInHeader],
+        [Leak.slotsInOrder, .growsAlone, .zerosInNewSegments, .counterInHeader],
         [Leak.filesOfTheirOwn, .holesInNewSegments, .repeatedFill],
     ])
     func `every mistake is found by the feature that is to find it`(leaks: [Leak]) throws {
