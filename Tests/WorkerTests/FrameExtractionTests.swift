@@ -67,9 +67,7 @@ extension WorkerTests {
                 // BT.709 instead of the perceptual quantizer.
                 bytes[mark.upperBound + 3] = 1
             }
-            let workers = ThumbnailWorkers(
-                executable: workerPath, count: 1, deadlineMilliseconds: 600_000, arguments: [],
-                installed: home.installed())
+            let workers = makeWorkers(installed: home.installed())
             let source = MemorySource(bytes: bytes)
             #expect(readFacts(source)?.isHDR == isHDR)
             let jpeg = try workers.makeThumbnail(of: source, type: .mp4, box: 256)

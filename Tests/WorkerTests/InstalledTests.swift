@@ -14,12 +14,6 @@ extension WorkerTests {
 
         private let video = Array("a video, by what is said of it".utf8)
 
-        private func workers(_ installed: InstalledThumbnailers) -> ThumbnailWorkers {
-            ThumbnailWorkers(
-                executable: workerPath, count: 1, deadlineMilliseconds: 600_000, arguments: [],
-                installed: installed)
-        }
-
         @Test func `the picture that a program draws is shown`() throws {
             let png = TestPNG(width: 200, height: 120).bytes
             // It must be given the very bytes, under a name of the type, and the size that was asked for.
@@ -29,7 +23,7 @@ extension WorkerTests {
 
                 """
             try home.add(check + DataHome.writing(png), types: "video/webm;")
-            let workers = workers(home.installed())
+            let workers = makeWorkers(installed: home.installed())
             #expect(workers.decodableTypes == ThumbnailWorkers.decodedTypes.union([.matroska]))
             let jpeg = try workers.makeThumbnail(of: MemorySource(bytes: video), type: .matroska, box: 256)
             let thumbnail = try #require(DecodedThumbnail(jpeg))
@@ -46,7 +40,7 @@ extension WorkerTests {
             var picture = TestPicture(width: 400, height: 300)
             picture.orientation = 6
             try home.add(DataHome.writing(picture.jpeg))
-            let workers = workers(home.installed())
+            let workers = makeWorkers(installed: home.installed())
             for (size, expected) in [
                 (PictureSize(fitting: 100), (75, 100)), (PictureSize(fitting: 4096), (300, 400)),
                 (PictureSize(width: 60, height: 60, isFilled: true), (60, 60)),
@@ -90,7 +84,7 @@ extension WorkerTests {
             for size in [
                 PictureSize(fitting: 1024), PictureSize(width: 256, height: 256, isFilled: true),
             ] {
-                let jpeg = try workers(home.installed()).makeThumbnail(
+                let jpeg = try makeWorkers(installed: home.installed()).makeThumbnail(
                     of: MemorySource(bytes: bmp), type: .bmp, size: size)
                 #expect(try #require(DecodedThumbnail(jpeg)).size == PixelSize(width: 90, height: 60))
             }
@@ -133,7 +127,7 @@ extension WorkerTests {
             }
             // A picture to the end of its header alone is the worker's to refuse.
             try home.add("printf '\(DataHome.reportHead)' >\"$2\"")
-            let workers = workers(home.installed())
+            let workers = makeWorkers(installed: home.installed())
             let source = MemorySource(bytes: video)
             #expect(throws: ThumbnailError.undecodable) {
                 try workers.makeThumbnail(of: source, type: .mp4, box: 256)

@@ -63,8 +63,7 @@ extension WorkerTests {
         @Test(arguments: [1, 2, 3])
         func `pictures that compute without end hold up no other`(count: Int) throws {
             let workers = makeWorkers(
-                count: count, trial: "stall-unless-jpeg",
-                quickMilliseconds: Self.quickMilliseconds)
+                count: count, trial: "stall-unless-jpeg", quickMilliseconds: Self.quickMilliseconds)
             let endless = stall(6, workers)
             try #require(eventually { !workerProcesses().isEmpty })
             for _ in 1...3 { _ = try workers.thumbnail(good) }
@@ -84,8 +83,7 @@ extension WorkerTests {
         /// Each occupies a request of the mount.
         @Test func `few callers wait for slow pictures`() throws {
             let workers = makeWorkers(
-                trial: "stall-unless-jpeg",
-                quickMilliseconds: Self.quickMilliseconds)
+                trial: "stall-unless-jpeg", quickMilliseconds: Self.quickMilliseconds)
             let most = WorkerPool.slowCallersMax
             let endless = stall(most + 2, workers)
             try #require(eventually { endless.results.count == 2 })

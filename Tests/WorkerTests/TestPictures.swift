@@ -187,12 +187,13 @@ let workerPath: String = {
 
 func makeWorkers(
     count: Int = 1, deadlineMilliseconds: Int = 600_000, trial: String? = nil, quickMilliseconds: Int = 1000,
-    pictures: ThumbnailWorkers.Pictures = .all, fonts: InstalledFonts = .debian
+    pictures: ThumbnailWorkers.Pictures = .all, installed: InstalledThumbnailers? = nil,
+    fonts: InstalledFonts = .debian
 ) -> ThumbnailWorkers {
     ThumbnailWorkers(
         executable: workerPath, count: count, deadlineMilliseconds: deadlineMilliseconds,
         arguments: trial.map { ["--trial", $0] } ?? [], quickMilliseconds: quickMilliseconds,
-        pictures: pictures, fonts: fonts)
+        pictures: pictures, installed: installed, fonts: fonts)
 }
 
 extension ThumbnailWorkers {

@@ -105,11 +105,14 @@ extension ThumbnailService {
             } catch {
                 // A photo that could not be read may still be decodable.
                 if bytes.hasFailed { throw .damaged }
-                if error == .slow { notePostponed(photo.ino) }
+                switch error {
+                case .undecodable: return nil
+                case .slow: notePostponed(photo.ino)
                 // Another mount tries again.
-                if error == .outOfTime { noteImpossible(key) }
-                guard error == .undecodable else { throw .noEntry }
-                return nil
+                case .outOfTime: noteImpossible(key)
+                case .unavailable, .cancelled, .workerFailed: break
+                }
+                throw .noEntry
             }
         }
         if let made { return made }

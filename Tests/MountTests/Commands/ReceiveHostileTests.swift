@@ -16,14 +16,7 @@ import Testing
         try place.source("a.jpg", Photo().bytes)
     }
 
-    private func send(_ words: String...) throws -> String {
-        try place.run(
-            [
-                "curl", "-sk", "--max-time", "\(ReceivingPlace.secondsMax)", "-o", "/dev/null", "-w",
-                "%{http_code}", "-b", "jar",
-            ] + words
-        ).output
-    }
+    private func send(_ words: String...) throws -> String { try receiving.status(["-b", "jar"] + words) }
 
     /// Connections that say nothing, or only begin a handshake. They are closed with the array's last user.
     private func connect(_ count: Int) throws -> [Int32] {

@@ -15,13 +15,8 @@ import Testing
     }
 
     private func dav(_ path: String, _ words: String...) throws -> String {
-        try place.run(
-            [
-                "curl", "-sk", "--max-time", "\(ReceivingPlace.secondsMax)", "-o", "/dev/null", "-w",
-                "%{http_code}", "--path-as-is", "-u", "photos:\(receiving.password)",
-                receiving.address + "dav/" + path,
-            ] + words
-        ).output
+        let user = ["--path-as-is", "-u", "photos:\(receiving.password)"]
+        return try receiving.status(user + [receiving.address + "dav/" + path] + words)
     }
 
     @Test func `an app adds directories and photos, and is shown what it added`() throws {

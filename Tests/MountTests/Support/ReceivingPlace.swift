@@ -17,7 +17,7 @@ final class ReceivingPlace {
     private(set) var greeting = ""
 
     /// How long programs are waited for, on any machine.
-    static let secondsMax: Int64 = 300
+    private static let secondsMax: Int64 = 300
 
     /// - Parameter spaces: of the vault; with two of them each has 48 MiB.
     init(spaces: Int = 1, isLeast: Bool = false, options: [String] = []) throws {
@@ -93,19 +93,18 @@ final class ReceivingPlace {
 
     /// Runs curl in the place's directory; returns its output.
     @discardableResult
-    func curl(_ words: String..., location: SourceLocation = #_sourceLocation) throws -> String {
-        let ended = try place.run(["curl", "-sk", "--max-time", "\(Self.secondsMax)"] + words)
-        return ended.output
+    func curl(_ words: String...) throws -> String { try curl(words) }
+
+    private func curl(_ words: [String]) throws -> String {
+        try place.run(["curl", "-sk", "--max-time", "\(Self.secondsMax)"] + words).output
     }
 
     /// The status of a request by curl.
-    func status(_ path: String, _ words: String...) throws -> String {
-        try place.run(
-            [
-                "curl", "-sk", "--max-time", "\(Self.secondsMax)", "-o", "/dev/null", "-w", "%{http_code}",
-                address + path,
-            ] + words
-        ).output
+    func status(_ path: String, _ words: String...) throws -> String { try status([address + path] + words) }
+
+    /// The same, with the address among the words.
+    func status(_ words: [String]) throws -> String {
+        try curl(["-o", "/dev/null", "-w", "%{http_code}"] + words)
     }
 
     /// Exchanges the code for a cookie, which is in the file `jar` then.
